@@ -1,0 +1,1 @@
+"""One collector a source. Collectors turn what a host says into samples and touch nothing else."""

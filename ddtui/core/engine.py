@@ -1,0 +1,67 @@
+"""What the core asks of an engine adapter, so that it needs to know none of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from ddtui.core.events import AnyEvent
+from ddtui.core.samples import EngineCounters, JournalLine
+
+
+class LogReader(Protocol):
+    """Turns the lines of one invocation into events. Holds what it must remember between lines."""
+
+    def read(self, line: JournalLine) -> Iterable[AnyEvent]:
+        """Events of one line, in order; nothing for a line that says nothing."""
+        ...
+
+
+class LogLabels(Protocol):
+    """What the log view filters by."""
+
+    def rank(self, text: str) -> str:
+        """Rank prefix of a line, or an empty string."""
+        ...
+
+    def severity(self, text: str, priority: int | None) -> str:
+        """`error`, `warning`, `info` or `debug`: inferred where the engine writes no level."""
+        ...
+
+
+class Engine(LogLabels, Protocol):
+    """An inference engine's own formats, as pure functions."""
+
+    name: str
+
+    def log_reader(self) -> LogReader:
+        """A new reader for one invocation of the unit."""
+        ...
+
+    def port(self, command_line: Sequence[str]) -> int:
+        """The HTTP port that a command line asks for, or the engine's default."""
+        ...
+
+    def bind_host(self, command_line: Sequence[str]) -> str:
+        """The address that a command line binds to, or the engine's default."""
+        ...
+
+    def models(self, command_line: Sequence[str]) -> dict[str, str]:
+        """`{"target": path, "drafter": path}`; the drafter only where there is one."""
+        ...
+
+    def flags(self, command_line: Sequence[str]) -> dict[str, str]:
+        """Flags of a command line by name without dashes (`tp-size`), values as given, `true` for bare flags."""
+        ...
+
+    def knobs(self, values: dict[str, str | int | float | bool | None]) -> dict[str, str]:
+        """Named knobs (`block size`, `budget`, `window`, ...) found in server arguments or flags, for display."""
+        ...
+
+    def is_command(self, command_line: Sequence[str]) -> bool:
+        """Whether a command line starts this engine (used to find its units)."""
+        ...
+
+    def parse_metrics(self, text: str) -> EngineCounters | None:
+        """Figures of a Prometheus exposition; None when it is none of this engine's."""
+        ...

@@ -1,0 +1,1 @@
+"""How to reach a machine. Knows nothing of engines."""
