@@ -1,6 +1,7 @@
 """What a line of an engine's log means, in words that hold for every engine.
 
-An engine adapter (`ddtui.engines`) turns journal lines into these; `HostState` and the load tracker consume them.
+An engine adapter (`ddtui.engines`) turns journal lines into these; `HostState` and the load tracker
+consume them.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Phase(enum.StrEnum):
     READY = "ready"
 
 
-class EngineEvent(msgspec.Struct, frozen=True, tag=True):
-    """Base of all events."""
+class EngineEvent(msgspec.Struct, frozen=True, tag=True, kw_only=True):
+    """Base of all events; these two are given by keyword."""
 
     stamp: float
     """The journal's stamp of the line: Unix seconds on the host's clock."""
@@ -88,7 +89,9 @@ class Prefilled(EngineEvent, frozen=True, tag=True):
 
 
 class Configured(EngineEvent, frozen=True, tag=True):
-    """A line that proves part of the configuration in force (server arguments, drafter, verify width)."""
+    """A line that proves part of the configuration in force (server arguments, drafter, verify
+    width).
+    """
 
     values: dict[str, str | int | float | bool | None]
 

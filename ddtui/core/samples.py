@@ -1,11 +1,12 @@
 """Samples: one timestamped observation from one source.
 
-Everything that ddtui knows of a host arrives as one of these. Collectors make them, a recording stores
-them, and `ddtui.core.host_state.HostState` reduces them; nothing else reaches the screens.
+Everything that ddtui knows of a host arrives as one of these. Collectors make them, a recording
+stores them, and `ddtui.core.host_state.HostState` reduces them; nothing else reaches the screens.
 
-Conventions: times are Unix seconds (float) on the operator's clock unless a field says otherwise; memory and
-disk sizes are bytes; utilization is percent (0 to 100); power is watts; temperatures are degrees Celsius;
-clocks are MHz. `None` always means "this source did not say" and is never replaced by zero.
+Conventions: times are Unix seconds (float) on the operator's clock unless a field says otherwise;
+memory and disk sizes are bytes; utilization is percent (0 to 100); power is watts; temperatures are
+degrees Celsius; clocks are MHz. `None` always means "this source did not say" and is never replaced
+by zero.
 """
 
 from __future__ import annotations
@@ -166,8 +167,8 @@ class SystemSample(Sample, frozen=True, tag=True):
 class RankIoSample(Sample, frozen=True, tag=True):
     """Bytes that the unit's processes have read from storage, summed over its control group.
 
-    From `read_bytes` of /proc/PID/io (which needs the process's own user or root). `rchar` is not used: it
-    does not move for mapped files.
+    From `read_bytes` of /proc/PID/io (which needs the process's own user or root). `rchar` is not
+    used: it does not move for mapped files.
     """
 
     read_bytes: int | None
@@ -205,7 +206,9 @@ class UnitStatus(msgspec.Struct, frozen=True):
     invocation: str = ""
     """InvocationID: 32 hex digits, new at every start."""
     started_at: float | None = None
-    """ActiveEnterTimestamp or, while starting, ExecMainStartTimestamp: Unix seconds on the host's clock."""
+    """ActiveEnterTimestamp or, while starting, ExecMainStartTimestamp: Unix seconds on the host's
+    clock.
+    """
     state_changed_at: float | None = None
     """StateChangeTimestamp: Unix seconds on the host's clock."""
     restarts: int | None = None
@@ -220,7 +223,9 @@ class UnitStatus(msgspec.Struct, frozen=True):
     control_group: str = ""
     needs_daemon_reload: bool = False
     command_line: tuple[str, ...] = ()
-    """argv of the running main process, else of ExecStart as systemd would run it; secrets removed."""
+    """argv of the running main process, else of ExecStart as systemd would run it; secrets
+    removed.
+    """
     environment: tuple[str, ...] = ()
     """`NAME=value` pairs set by the unit; secrets removed."""
 
@@ -257,8 +262,8 @@ class ListenerSample(Sample, frozen=True, tag=True):
 class JournalLine(msgspec.Struct, frozen=True):
     """One line of the unit's journal, control characters removed, secrets removed, length capped.
 
-    One journal entry may give several: progress bars are joined by carriage returns and can be glued in front
-    of another line.
+    One journal entry may give several: progress bars are joined by carriage returns and can be
+    glued in front of another line.
     """
 
     stamp: float
@@ -300,7 +305,9 @@ class EngineCounters(msgspec.Struct, frozen=True):
     """What one reading of the engine's figures gave, whatever the endpoint."""
 
     decode_tokens_total: float | None = None
-    """Counter of generated tokens, moving at every decode step where the engine has such a counter."""
+    """Counter of generated tokens, moving at every decode step where the engine has such a
+    counter.
+    """
     generation_tokens_total: float | None = None
     """Counter that moves when requests finish (lumpy)."""
     prompt_tokens_total: float | None = None

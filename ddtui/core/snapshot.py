@@ -1,7 +1,7 @@
 """The frozen view of a host that screens, verbs and the runner read.
 
-`HostState.snapshot(now)` makes one; nobody changes it. Every figure carries its source and the time it was
-observed, so that whoever shows it can show its age.
+`HostState.snapshot(now)` makes one; nobody changes it. Every figure carries its source and the time
+it was observed, so that whoever shows it can show its age.
 """
 
 from __future__ import annotations
@@ -51,7 +51,9 @@ class Figure(msgspec.Struct, frozen=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """A figure over time, oldest first: `times` in Unix seconds (operator's clock), NaN where nothing was said."""
+    """A figure over time, oldest first: `times` in Unix seconds (operator's clock), NaN where
+    nothing was said.
+    """
 
     times: tuple[float, ...] = ()
     values: tuple[float, ...] = ()
@@ -90,7 +92,9 @@ class EngineView(msgspec.Struct, frozen=True):
     """Named knobs in force, for display, with the values of the strongest source."""
     knobs_source: str = ""
     idle: bool = False
-    """True when the engine is up and nothing is running: no figure moves, and none is stale for it."""
+    """True when the engine is up and nothing is running: no figure moves, and none is stale for
+    it.
+    """
 
 
 class PhaseStatus(enum.StrEnum):
@@ -114,7 +118,9 @@ class PhaseView(msgspec.Struct, frozen=True):
     fraction: float | None = None
     """0 to 1; None when no source tells."""
     source: str = ""
-    """What the fraction comes from: `log bar`, `GPU memory`, `storage reads`, `elapsed vs history`."""
+    """What the fraction comes from: `log bar`, `GPU memory`, `storage reads`, `elapsed vs
+    history`.
+    """
     detail: str = ""
     expected_seconds: float | None = None
     """How long the phase took on this host before, for the same model."""
@@ -138,7 +144,9 @@ class LoadView(msgspec.Struct, frozen=True):
     eta_source: str = ""
     """`3 loads of this model`, `present rate`, ..."""
     stalled_for: float | None = None
-    """Seconds without progress by any source, when that is longer than this host's history explains."""
+    """Seconds without progress by any source, when that is longer than this host's history
+    explains.
+    """
     straggler: str = ""
     """A rank or GPU that is clearly behind the others."""
 

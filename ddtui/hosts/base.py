@@ -1,5 +1,7 @@
 """The Host protocol: what every way of reaching a machine offers, and how it fails.
 
+How it fails::
+
     HostError
     ├── LinkDown          there is no connection now; it is being re-established, try again later
     ├── LinkRefused       authentication or host key: nothing is retried before the operator acts
@@ -32,9 +34,10 @@ class HostKind(enum.StrEnum):
 class Program(msgspec.Struct, frozen=True):
     """A bash script that runs on the host, with a label that `ps` shows there.
 
-    It is started as `bash -c SCRIPT LABEL ARG...`, each part quoted. Nothing is installed on the host.
-    A streaming program must end by itself when its standard input ends, and when no heartbeat line has come for
-    `ddtui.collect.programs.HEARTBEAT_LIMIT` seconds, so that nothing is left running after a disconnect.
+    It is started as `bash -c SCRIPT LABEL ARG...`, each part quoted. Nothing is installed on the
+    host. A streaming program must end by itself when its standard input ends, and when no heartbeat
+    line has come for `ddtui.collect.programs.HEARTBEAT_LIMIT` seconds, so that nothing is left
+    running after a disconnect.
     """
 
     label: str
@@ -55,8 +58,8 @@ class ProgramStream(Protocol):
     def lines(self) -> AsyncIterator[bytes]:
         """Whole lines without their newline, as soon as they come; ends when the program ends.
 
-        A last line without newline is dropped (it may be cut). Lines are never longer than 1 MiB: a longer one is
-        cut there and the rest of it is dropped. Raises LinkDown when the link breaks.
+        A last line without newline is dropped (it may be cut). Lines are never longer than 1 MiB: a
+        longer one is cut there and the rest of it is dropped. Raises LinkDown when the link breaks.
         """
         ...
 
@@ -100,7 +103,9 @@ class Host(Protocol):
         ...
 
     async def wait_live(self) -> None:
-        """Return once the link is live. Raises LinkRefused when it will not become live without the operator."""
+        """Return once the link is live. Raises LinkRefused when it will not become live without the
+        operator.
+        """
         ...
 
     def retry_now(self) -> None:
@@ -117,7 +122,9 @@ class Host(Protocol):
         ...
 
     def stream(self, program: Program, *args: str) -> AbstractAsyncContextManager[ProgramStream]:
-        """Run a long program; heartbeats are sent by the host. Leaving the context ends it on the host."""
+        """Run a long program; heartbeats are sent by the host. Leaving the context ends it on the
+        host.
+        """
         ...
 
     def transport(self) -> httpx.AsyncBaseTransport:
@@ -145,7 +152,9 @@ class LinkRefused(HostError):
 class HostKeyUnknown(LinkRefused):
     """First contact: the operator must accept the key."""
 
-    def __init__(self, what: str, remedy: str, *, address: str, key_type: str, fingerprint: str) -> None:
+    def __init__(
+        self, what: str, remedy: str, *, address: str, key_type: str, fingerprint: str
+    ) -> None:
         super().__init__(what, remedy)
         self.address = address
         self.key_type = key_type
