@@ -1,0 +1,241 @@
+"""Everything an operator can do, once: footer, command palette, `?` help and the key map read this.
+
+An action's id is `scope.name`. The method `action_<name>` carries it out (dashes become
+underscores): the app's, for the scope `app`, else that of the scope's screen. An action without
+such a method fails a test.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from textual.binding import Binding, BindingType
+
+
+class Scope(enum.StrEnum):
+    """Where an action works: everywhere, or on one screen."""
+
+    APP = "app"
+    MONITOR = "monitor"
+    LOG = "log"
+    HOSTS = "hosts"
+
+
+class Group(enum.StrEnum):
+    """What an action belongs to: the headings of the help."""
+
+    GO = "Go to"
+    HOST = "Host"
+    MOVE = "Move"
+    SEARCH = "Search"
+    FILTER = "Filter"
+    SHOW = "Show"
+    COPY = "Copy and save"
+    APP = "ddtui"
+
+
+@dataclass(frozen=True)
+class Action:
+    """One thing that an operator can do."""
+
+    id: str
+    """`scope.name`, as written in the `[keys]` table."""
+    title: str
+    """One to three words, for the footer."""
+    description: str
+    """One sentence, for the palette and the help."""
+    keys: tuple[str, ...]
+    """Default keys, as Textual names them; a printable character stands for itself."""
+    group: Group
+    footer: bool = False
+    """Whether the footer shows it. The palette and the help show all."""
+    destructive: bool = False
+    """Whether it changes something on the host. Hidden and refused with `--read-only`."""
+    method: str = ""
+    """Set where Textual brings the method itself under another name."""
+
+    @property
+    def scope(self) -> Scope:
+        """The scope that its id names."""
+        return Scope(self.id.partition(".")[0])
+
+    @property
+    def handler(self) -> str:
+        """Name of the Textual action: the method's name without `action_`."""
+        return self.method or self.id.partition(".")[2].replace("-", "_")
+
+    @property
+    def command(self) -> str:
+        """The action as Textual runs it, with its namespace."""
+        return f"{'app' if self.scope is Scope.APP else 'screen'}.{self.handler}"
+
+
+_APP = (
+    Action("app.monitor", "Monitor", "Show the monitor", ("1",), Group.GO, footer=True),
+    Action("app.log", "Log", "Show the unit's journal", ("2",), Group.GO, footer=True),
+    Action("app.hosts", "Hosts", "Show all configured hosts", ("3",), Group.GO, footer=True),
+    Action(
+        "app.reconnect",
+        "Try now",
+        "Try to reach the host now instead of waiting for the next try",
+        ("ctrl+r",),
+        Group.HOST,
+    ),
+    Action(
+        "app.palette",
+        "Commands",
+        "Search all commands by name",
+        ("ctrl+p", ":"),
+        Group.APP,
+        method="command_palette",
+    ),
+    Action("app.help", "Help", "Explain this screen and its keys", ("?", "f1"), Group.APP, True),
+    Action(
+        "app.theme",
+        "Theme",
+        "Choose the colours",
+        ("ctrl+t",),
+        Group.APP,
+        method="change_theme",
+    ),
+    Action("app.quit", "Quit", "Leave ddtui; the host goes on", ("q", "ctrl+c"), Group.APP, True),
+)
+
+_LOG_MOVE = (
+    Action(
+        "log.follow",
+        "Follow",
+        "Follow new lines, or stop and stay where you are",
+        ("f",),
+        Group.MOVE,
+        footer=True,
+    ),
+    Action("log.down", "Down", "One line down", ("j", "down"), Group.MOVE),
+    Action("log.up", "Up", "One line up; stops following", ("k", "up"), Group.MOVE),
+    Action("log.page-down", "Page down", "One page down", ("pagedown", "space"), Group.MOVE),
+    Action("log.page-up", "Page up", "One page up", ("pageup",), Group.MOVE),
+    Action("log.top", "First line", "To the oldest line kept", ("g", "home"), Group.MOVE),
+    Action("log.end", "Last line", "To the newest line, and follow", ("G", "end"), Group.MOVE),
+    Action("log.left", "Left", "Scroll long lines to the left", ("left",), Group.MOVE),
+    Action("log.right", "Right", "Scroll long lines to the right", ("right",), Group.MOVE),
+)
+
+_LOG_FIND = (
+    Action("log.search", "Search", "Search the lines shown", ("/",), Group.SEARCH, footer=True),
+    Action("log.next", "Next match", "Go to the next match", ("n",), Group.SEARCH),
+    Action("log.previous", "Previous match", "Go to the previous match", ("N",), Group.SEARCH),
+    Action(
+        "log.regex",
+        "Regex",
+        "Read search and text filter as regular expressions, or as plain text",
+        ("ctrl+g",),
+        Group.SEARCH,
+    ),
+    Action(
+        "log.cancel",
+        "Clear search",
+        "Close the search, then drop the selection, then the search's matches",
+        ("escape",),
+        Group.SEARCH,
+    ),
+    Action(
+        "log.text",
+        "Text filter",
+        "Show only lines with a text; a leading ! shows those without it",
+        ("&",),
+        Group.FILTER,
+    ),
+    Action(
+        "log.level",
+        "Level",
+        "Lowest level shown: all, info, warnings, errors",
+        ("l",),
+        Group.FILTER,
+        footer=True,
+    ),
+    Action("log.rank", "Rank", "Choose the rank shown", ("r",), Group.FILTER, footer=True),
+    Action("log.phase", "Phase", "Choose the phase shown", ("p",), Group.FILTER),
+    Action(
+        "log.invocation",
+        "Start",
+        "Show all starts of the unit, only this one, or only earlier ones",
+        ("i",),
+        Group.FILTER,
+    ),
+    Action("log.bars", "Bars", "Show or hide progress bars", ("b",), Group.FILTER),
+    Action(
+        "log.noise",
+        "Noise",
+        "Show or hide polls of health and metrics, and debug lines",
+        ("z",),
+        Group.FILTER,
+    ),
+    Action("log.reset", "All lines", "Remove every filter", ("c",), Group.FILTER),
+)
+
+_LOG_SHOW = (
+    Action("log.wrap", "Wrap", "Wrap long lines, or scroll them", ("w",), Group.SHOW, footer=True),
+    Action("log.stamps", "Time", "Show or hide the host's time of each line", ("t",), Group.SHOW),
+    Action("log.select", "Select", "Begin or end a selection of lines", ("v",), Group.COPY),
+    Action(
+        "log.copy",
+        "Copy",
+        "Copy the selected lines, or the line under the cursor, to the clipboard and a file",
+        ("y",),
+        Group.COPY,
+        footer=True,
+    ),
+    Action("log.save", "Save", "Save the lines shown to a new file", ("s",), Group.COPY, True),
+)
+
+_HOSTS = (
+    Action(
+        "hosts.open", "Open", "Leave this host and open the chosen one", ("o",), Group.HOST, True
+    ),
+)
+
+ACTIONS: tuple[Action, ...] = (*_APP, *_LOG_MOVE, *_LOG_FIND, *_LOG_SHOW, *_HOSTS)
+"""All actions, in the order in which the help lists them."""
+
+
+def actions(*scopes: Scope) -> tuple[Action, ...]:
+    """Actions of some scopes, in the registry's order."""
+    return tuple(action for action in ACTIONS if action.scope in scopes)
+
+
+def action(action_id: str) -> Action:
+    """The action with an id.
+
+    Raises:
+        KeyError: no action has it.
+    """
+    for candidate in ACTIONS:
+        if candidate.id == action_id:
+            return candidate
+    raise KeyError(action_id)
+
+
+def bindings(scope: Scope, among: Iterable[Action] | None = None) -> list[BindingType]:
+    """What to set as `BINDINGS` of the app (`Scope.APP`) or of a scope's screen.
+
+    The bindings carry the actions' ids, so that `App.set_keymap` finds them.
+    """
+    return [
+        Binding(
+            ",".join(each.keys),
+            each.command,
+            each.title,
+            show=each.footer,
+            tooltip=each.description,
+            id=each.id,
+        )
+        for each in (ACTIONS if among is None else among)
+        if each.scope is scope
+    ]
+
+
+def refused_read_only(scope: Scope, handler: str) -> bool:
+    """Whether `--read-only` refuses a Textual action name: to be asked in `check_action`."""
+    return any(each.destructive and each.handler == handler for each in actions(scope))
