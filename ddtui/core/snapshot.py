@@ -50,9 +50,19 @@ class Figure(msgspec.Struct, frozen=True):
         return self.age(now) > self.valid_for
 
 
+def freshest(now: float, *figures: Figure | None) -> Figure | None:
+    """The first live figure in the order of trust given, else the newest of the stale ones."""
+    known = [figure for figure in figures if figure is not None]
+    for figure in known:
+        if not figure.stale(now):
+            return figure
+    return max(known, key=lambda figure: figure.at, default=None)
+
+
 class History(msgspec.Struct, frozen=True):
-    """A figure over time, oldest first: `times` in Unix seconds (operator's clock), NaN where
-    nothing was said.
+    """A figure over time, oldest first.
+
+    `times` are Unix seconds on the operator's clock; values are NaN where nothing was said.
     """
 
     times: tuple[float, ...] = ()

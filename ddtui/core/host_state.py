@@ -1,0 +1,251 @@
+"""HostState: the reducer through which every sample goes.
+
+It does no I/O and has no clock of its own: the same samples give the same snapshots, live or
+replayed.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from ddtui.core.alerts import AlertBook
+from ddtui.core.engine import Engine
+from ddtui.core.engine_state import EngineState
+from ddtui.core.events import AnyEvent, Decoded, Prefilled
+from ddtui.core.gpu_state import GpuState
+from ddtui.core.invocation import Invocation
+from ddtui.core.load_history import LoadHistory, LoadRecord
+from ddtui.core.log_buffer import LogBuffer
+from ddtui.core.readiness import assess, readiness
+from ddtui.core.samples import (
+    AnySample,
+    CheckpointSample,
+    Collector,
+    EngineSample,
+    GpuProcessSample,
+    GpuSample,
+    HealthSample,
+    JournalSample,
+    LinkSample,
+    LinkState,
+    ListenerSample,
+    RankIoSample,
+    ServerInfoSample,
+    SourceSample,
+    SystemSample,
+    UnitSample,
+    UnitStatus,
+)
+from ddtui.core.snapshot import Readiness, ReadinessState, Snapshot, SystemView
+
+_ENDED = {"inactive", "failed"}
+
+
+class HostState:
+    """Reduces samples to what is known of one host."""
+
+    def __init__(
+        self,
+        host: str,
+        engine: Engine,
+        *,
+        simulated: bool = False,
+        gpu_interval: float = 1.0,
+        history: LoadHistory | None = None,
+    ) -> None:
+        self._host = host
+        self._engine = engine
+        self._simulated = simulated
+        self._gpu_interval = gpu_interval
+        self._history = history or LoadHistory([])
+        self._link = LinkSample(0.0, "link", LinkState.CONNECTING)
+        self._heard_at: float | None = None
+        self._sources: dict[Collector, SourceSample] = {}
+        self._gpus = GpuState()
+        self._figures = EngineState()
+        self._system: SystemSample | None = None
+        self._skew: float | None = None
+        self._unit: UnitStatus | None = None
+        self._unit_at: float | None = None
+        self._run: Invocation | None = None
+        self._checkpoints: dict[str, CheckpointSample] = {}
+        self._readiness: Readiness | None = None
+        self._alerts = AlertBook()
+        self._finished: list[LoadRecord] = []
+        self._recorded: set[str] = set()
+        self.log = LogBuffer()
+        self.suppressed = 0
+
+    def apply(self, sample: AnySample) -> None:
+        """Take one sample."""
+        match sample:
+            case LinkSample():
+                self._link = sample
+                return
+            case SourceSample():
+                self._sources[sample.collector] = sample
+                return
+            case GpuSample():
+                self._take_gpus(sample)
+            case GpuProcessSample():
+                self._gpus.apply_processes(sample)
+            case SystemSample():
+                self._take_system(sample)
+            case UnitSample():
+                self._take_unit(sample)
+            case JournalSample():
+                self._take_journal(sample)
+            case _:
+                self._take_engine(sample)
+        self._heard_at = sample.at
+
+    def _take_engine(self, sample: AnySample) -> None:
+        """Samples that belong to the invocation in force."""
+        run = self._run
+        match sample:
+            case EngineSample():
+                if run is not None and sample.at >= run.seen_at:
+                    self._figures.apply(sample)
+            case HealthSample() if run is not None:
+                run.take_health(sample)
+            case ListenerSample() if run is not None and sample.at >= run.seen_at:
+                run.listener = sample
+            case ServerInfoSample() if run is not None and sample.at >= run.seen_at:
+                run.info = self._figures.info = sample
+            case RankIoSample() if run is not None:
+                run.tracker.storage_reads(sample.at, sample.read_bytes, sample.processes)
+            case CheckpointSample():
+                self._checkpoints[sample.role] = sample
+                if run is not None and sample.size is not None:
+                    run.tracker.checkpoint(sample.role, sample.size, sample.shards)
+            case _:
+                pass  # without an invocation in force nobody can say whose answer it is
+
+    def _take_gpus(self, sample: GpuSample) -> None:
+        self._gpus.apply(sample)
+        if self._run is not None:
+            used = {
+                gpu.index: gpu.memory_used for gpu in sample.gpus if gpu.memory_used is not None
+            }
+            self._run.tracker.gpus(sample.at, used, self._gpus.unit_memory())
+
+    def _take_system(self, sample: SystemSample) -> None:
+        self._system = sample
+        if sample.host_at is not None:
+            self._skew = sample.host_at - sample.at
+
+    def _take_unit(self, sample: UnitSample) -> None:
+        unit, before = sample.unit, self._unit
+        self._unit, self._unit_at = unit, sample.at
+        began = unit.started_at if unit.started_at is not None else self._host_time(sample.at)
+        if unit.invocation and self._is_newer(unit.invocation, began):
+            self._begin(unit.invocation, began, sample.at)
+        if self._run is None or unit.invocation not in {"", self._run.identity}:
+            return
+        self._run.configure(unit)
+        ended = unit.active_state in _ENDED or unit.sub_state == "auto-restart"
+        was_ended = before is not None and (
+            before.active_state in _ENDED or before.sub_state == "auto-restart"
+        )
+        if ended and not was_ended:
+            self._run.tracker.stopped(self._host_time(sample.at), unit.active_state == "failed")
+
+    def _is_newer(self, identity: str, began: float) -> bool:
+        """Whether this is a later invocation than the one in force."""
+        run = self._run
+        return run is None or (identity != run.identity and began >= run.began)
+
+    def _begin(self, identity: str, began: float, seen_at: float) -> None:
+        """A new invocation: nothing heard of the last one counts for it."""
+        self._run = Invocation(identity, began, seen_at, self._engine, self._history)
+        self._figures.reset()
+        for checkpoint in self._checkpoints.values():
+            if checkpoint.size is not None:
+                self._run.tracker.checkpoint(checkpoint.role, checkpoint.size, checkpoint.shards)
+
+    def _take_journal(self, sample: JournalSample) -> None:
+        self.log.extend(sample.lines)
+        self.suppressed += sample.suppressed
+        for line in sample.lines:
+            if line.from_manager or not line.invocation:
+                continue
+            if self._is_newer(line.invocation, line.stamp):
+                self._begin(line.invocation, line.stamp, sample.at)
+            run = self._run
+            if run is not None and line.invocation == run.identity:
+                for event in run.read(line):
+                    self._take_event(event)
+
+    def _take_event(self, event: AnyEvent) -> None:
+        match event:
+            case Decoded():
+                self._figures.decoded(event, self._operator_time(event.stamp))
+            case Prefilled():
+                self._figures.prefilled(event, self._operator_time(event.stamp))
+            case _:
+                pass
+
+    def _operator_time(self, stamp: float) -> float:
+        return stamp - (self._skew or 0.0)
+
+    def _host_time(self, at: float) -> float:
+        return at + (self._skew or 0.0)
+
+    def finished_loads(self) -> list[LoadRecord]:
+        """Records of loads that have become ready since this was last asked."""
+        run = self._run
+        if run is not None and run.identity not in self._recorded:
+            record = run.tracker.record()
+            if record is not None:
+                self._recorded.add(run.identity)
+                self._finished.append(record)
+        finished, self._finished = self._finished, []
+        return finished
+
+    def _knobs(self) -> tuple[dict[str, str], str]:
+        """Named knobs by the strongest source there is."""
+        run, unit = self._run, self._unit
+        if run is not None and run.info is not None and run.info.arguments:
+            return self._engine.knobs(run.info.arguments), run.info.source
+        if run is not None and run.configured:
+            return self._engine.knobs(run.configured), "log"
+        if unit is not None and unit.command_line:
+            flags = self._engine.flags(unit.command_line)
+            return self._engine.knobs(dict(flags)), "command line"
+        return {}, ""
+
+    def snapshot(self, now: float) -> Snapshot:
+        """Everything known, as of `now` (operator's clock)."""
+        run = self._run
+        load = run.tracker.view(self._host_time(now)) if run is not None else None
+        state, summary, evidence = assess(
+            self._unit, run, load, self._engine, self._figures.answered_at, now
+        )
+        self._readiness = readiness(self._readiness, state, summary, evidence, now)
+        if run is not None and state is ReadinessState.READY and run.was_ready_at is None:
+            run.was_ready_at = now
+        knobs, knobs_source = self._knobs()
+        snapshot = Snapshot(
+            at=now,
+            host=self._host,
+            simulated=self._simulated,
+            link=self._link,
+            last_heard=self._heard_at,
+            sources=dict(self._sources),
+            gpus=self._gpus.views(),
+            gpu_source=self._gpus.source,
+            gpu_at=self._gpus.at,
+            gpu_interval=self._gpu_interval,
+            processes=self._gpus.processes,
+            system=SystemView(self._system, self._skew) if self._system else None,
+            unit=self._unit,
+            unit_at=self._unit_at,
+            listener=run.listener if run is not None else None,
+            checkpoints=tuple(self._checkpoints.values()),
+            engine=self._figures.view(now, knobs, knobs_source),
+            load=load,
+            readiness=self._readiness,
+            alerts=(),
+            log=self.log,
+        )
+        return msgspec.structs.replace(snapshot, alerts=self._alerts.update(snapshot))

@@ -1,0 +1,105 @@
+"""What is known of one invocation of the unit: one start, from its first log line to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ddtui.core.engine import Engine
+from ddtui.core.events import (
+    AnyEvent,
+    Configured,
+    Draining,
+    Failed,
+    FiredUp,
+    PortOpened,
+)
+from ddtui.core.load_history import LoadHistory
+from ddtui.core.load_progress import LoadTracker
+from ddtui.core.samples import (
+    HealthSample,
+    JournalLine,
+    ListenerSample,
+    ServerInfoSample,
+    UnitStatus,
+)
+
+FAILURES_KEPT = 50
+
+
+class Invocation:
+    """Gathers the evidence of one start. Nothing of an earlier start may count for it."""
+
+    def __init__(
+        self, identity: str, began: float, seen_at: float, engine: Engine, history: LoadHistory
+    ) -> None:
+        self.identity = identity
+        self.began = began
+        """Host's clock."""
+        self.seen_at = seen_at
+        """Operator's clock: answers to questions asked before this are another invocation's."""
+        self.tracker = LoadTracker(identity, began, history)
+        self.configured: dict[str, str | int | float | bool | None] = {}
+        self.fired_up: float | None = None
+        self.port_opened: float | None = None
+        self.draining: float | None = None
+        self.failures: list[Failed] = []
+        self.health: HealthSample | None = None
+        self.healthy: HealthSample | None = None
+        """The last answer of a health endpoint that said 200."""
+        self.listener: ListenerSample | None = None
+        self.info: ServerInfoSample | None = None
+        self.was_ready_at: float | None = None
+        self._engine = engine
+        self._reader = engine.log_reader()
+        self._configured_for: tuple[str, ...] = ()
+
+    def configure(self, unit: UnitStatus) -> None:
+        """Tell the load tracker what is being loaded, once the command line is known."""
+        if not unit.command_line or unit.command_line == self._configured_for:
+            return
+        self._configured_for = unit.command_line
+        flags = self._engine.flags(unit.command_line)
+        models = self._engine.models(unit.command_line)
+        try:
+            tp = int(flags.get("tp-size") or flags.get("tensor-parallel-size") or flags["tp"])
+        except (KeyError, ValueError):
+            tp = 1
+        self.tracker.configure(models.get("target", ""), models.get("drafter"), tp, flags)
+
+    def read(self, line: JournalLine) -> Iterable[AnyEvent]:
+        """Take one line of this invocation's journal; returns its events."""
+        events = list(self._reader.read(line))
+        for event in events:
+            self.tracker.event(event)
+            match event:
+                case Configured(values=values):
+                    self.configured.update(values)
+                case PortOpened():
+                    self.port_opened = event.stamp
+                case FiredUp():
+                    self.fired_up = event.stamp
+                case Draining():
+                    self.draining = event.stamp
+                case Failed():
+                    if len(self.failures) < FAILURES_KEPT:
+                        self.failures.append(event)
+                case _:
+                    pass
+        return events
+
+    def take_health(self, sample: HealthSample) -> None:
+        """Take a health answer, unless it was asked for before this invocation was seen."""
+        asked_at = sample.at - (sample.seconds or 0.0)
+        if asked_at < self.seen_at:
+            return
+        self.health = sample
+        if sample.status == 200:
+            self.healthy = sample
+
+    @property
+    def root_failure(self) -> Failed | None:
+        """The first failure that is no wrapper around another one."""
+        for failure in self.failures:
+            if not failure.wrapper:
+                return failure
+        return self.failures[0] if self.failures else None

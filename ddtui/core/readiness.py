@@ -1,0 +1,256 @@
+"""Where the engine stands, and why we say so.
+
+No single answer proves readiness: an HTTP 200 may come from another process, the engine's own
+"ready" line may have been earned by another server on the same port, and `active (running)` only
+says that a process exists. READY therefore needs the conjunction: the unit is up, a health endpoint
+answered 200 under this invocation, the port is not held by someone else, and nothing contradicts
+the configuration. What is proved and what is only consistent is shown piece by piece.
+"""
+
+from __future__ import annotations
+
+from ddtui.core.engine import Engine
+from ddtui.core.events import Phase
+from ddtui.core.invocation import Invocation
+from ddtui.core.samples import HealthSample, ListenerOwner, UnitStatus
+from ddtui.core.snapshot import Evidence, LoadView, Readiness, ReadinessState, Verdict
+
+HEALTH_VALID = 150.0
+"""Seconds for which a 200 counts while the engine's other endpoints answer (health is asked
+rarely).
+"""
+SIGN_OF_LIFE = 15.0
+"""Seconds without any answer of the engine after which a ready engine is called degraded."""
+LISTENER_VALID = 45.0
+
+_BY_PHASE = {
+    Phase.STARTING: ReadinessState.STARTING,
+    Phase.TARGET: ReadinessState.LOADING_TARGET,
+    Phase.DRAFTER: ReadinessState.LOADING_DRAFTER,
+    Phase.KV_CACHE: ReadinessState.ALLOCATING,
+    Phase.GRAPHS: ReadinessState.CAPTURING,
+    Phase.WARMUP: ReadinessState.WARMING_UP,
+    Phase.READY: ReadinessState.WARMING_UP,  # the log says so; that alone is no proof
+}
+
+
+def assess(
+    unit: UnitStatus | None,
+    run: Invocation | None,
+    load: LoadView | None,
+    engine: Engine,
+    answered_at: float,
+    now: float,
+) -> tuple[ReadinessState, str, tuple[Evidence, ...]]:
+    """State, summary and evidence. `answered_at` is when the engine last gave any figures."""
+    if unit is None:
+        return ReadinessState.UNKNOWN, "nothing heard of the unit yet", ()
+    settled = _settled(unit, run)
+    if settled is not None:
+        return (*settled, (_unit_evidence(unit),))
+    if run is None:
+        return (
+            ReadinessState.STARTING,
+            "started, nothing in the journal yet",
+            (_unit_evidence(unit),),
+        )
+    evidence = (
+        _unit_evidence(unit),
+        _log_evidence(run),
+        _owner_evidence(run, now),
+        _health_evidence(run, answered_at, now),
+        _configuration_evidence(run, unit, engine),
+    )
+    state, summary = _running(run, load, evidence)
+    return state, summary, evidence
+
+
+def _settled(unit: UnitStatus, run: Invocation | None) -> tuple[ReadinessState, str] | None:
+    """States in which no process of the engine is up; None when one is, or is starting."""
+    active = unit.active_state
+    if unit.sub_state == "auto-restart":
+        count = f", restarted {unit.restarts} times" if unit.restarts else ""
+        return ReadinessState.CRASH_LOOP, f"died ({_ending(unit)}), systemd restarts it{count}"
+    if active == "failed":
+        cause = run.root_failure if run else None
+        words = f": {cause.message}" if cause else ""
+        return ReadinessState.FAILED, f"failed ({_ending(unit)}){words}"
+    if active == "deactivating":
+        draining = ", draining requests" if run and run.draining else ""
+        return ReadinessState.STOPPING, "stopping" + draining
+    if active in {"active", "activating", "reloading"}:
+        return None
+    return _down(unit)
+
+
+def _down(unit: UnitStatus) -> tuple[ReadinessState, str]:
+    """Why a unit that is not running is not."""
+    match unit.load_state:
+        case "masked":
+            return ReadinessState.MASKED, "masked: systemd will not start it"
+        case "not-found":
+            return ReadinessState.ABSENT, f"there is no unit {unit.name}"
+        case "bad-setting" | "error":
+            words = f"systemd could not read its unit file ({unit.load_state})"
+            return ReadinessState.FAILED, words
+        case _ if unit.active_state == "inactive":
+            return ReadinessState.STOPPED, "stopped"
+        case _:
+            return ReadinessState.UNKNOWN, f"unit state {unit.active_state or 'not known'}"
+
+
+def _ending(unit: UnitStatus) -> str:
+    """How the main process ended, in systemd's words."""
+    if unit.exit_code and unit.exit_status is not None:
+        return f"{unit.result or 'ended'}, {unit.exit_code}, status {unit.exit_status}"
+    return unit.result or "no reason given"
+
+
+def _running(
+    run: Invocation, load: LoadView | None, evidence: tuple[Evidence, ...]
+) -> tuple[ReadinessState, str]:
+    """State of an engine whose unit is up."""
+    against = [piece for piece in evidence if piece.verdict is Verdict.AGAINST]
+    health = next(piece for piece in evidence if piece.name == "health")
+    owner = next(piece for piece in evidence if piece.name == "port owner")
+    proofs = sum(piece.verdict is Verdict.PROVED for piece in evidence)
+    answered = health.verdict is Verdict.PROVED
+    owned = owner.verdict is Verdict.PROVED or (
+        owner.verdict is not Verdict.AGAINST and run.fired_up is not None
+    )
+    if answered and owned and not against:
+        proved = "proved" if proofs == len(evidence) else f"{proofs} of {len(evidence)} proved"
+        return ReadinessState.READY, f"ready ({proved})"
+    if run.was_ready_at is not None:
+        why = "; ".join(piece.detail for piece in against) or health.detail
+        return ReadinessState.DEGRADED, f"was ready, now: {why}"
+    phase = load.current if load else Phase.STARTING
+    state = _BY_PHASE[phase]
+    if against:
+        return state, f"{state.value}; {against[0].detail}"
+    return state, state.value
+
+
+def _unit_evidence(unit: UnitStatus) -> Evidence:
+    words = f"{unit.active_state or '?'} ({unit.sub_state or '?'})"
+    if unit.active_state == "active":
+        pid = f", main pid {unit.main_pid}" if unit.main_pid else ""
+        return Evidence("unit", Verdict.PROVED, f"{words}{pid}")
+    if unit.active_state in {"activating", "reloading"}:
+        return Evidence("unit", Verdict.MISSING, words)
+    return Evidence("unit", Verdict.AGAINST, words)
+
+
+def _log_evidence(run: Invocation) -> Evidence:
+    """The engine's own words under this invocation: a witness, never the proof."""
+    root = run.root_failure
+    if run.fired_up is not None:
+        return Evidence(
+            "log", Verdict.PROVED, "says it is ready, under this invocation", run.fired_up
+        )
+    if root is not None:
+        return Evidence("log", Verdict.AGAINST, root.message, root.stamp)
+    if run.port_opened is not None:
+        return Evidence("log", Verdict.CONSISTENT, "HTTP server started", run.port_opened)
+    return Evidence("log", Verdict.MISSING, "has not said that it is ready")
+
+
+def _owner_evidence(run: Invocation, now: float) -> Evidence:
+    listener = run.listener
+    if listener is None or now - listener.at > LISTENER_VALID:
+        return Evidence("port owner", Verdict.MISSING, "who holds the port is not known")
+    port = listener.port
+    match listener.owner:
+        case ListenerOwner.UNIT:
+            pid = f" (pid {listener.pid})" if listener.pid else ""
+            text = f"port {port} is held by the unit{pid}"
+            return Evidence("port owner", Verdict.PROVED, text, listener.at)
+        case ListenerOwner.SAME_USER:
+            text = f"port {port} is held by the unit's user (its process may not be read)"
+            return Evidence("port owner", Verdict.CONSISTENT, text, listener.at)
+        case ListenerOwner.FOREIGN:
+            who = listener.detail or (f"pid {listener.pid}" if listener.pid else "another process")
+            text = f"port {port} is held by {who}, not by the unit"
+            return Evidence("port owner", Verdict.AGAINST, text, listener.at)
+        case ListenerOwner.NOBODY:
+            return Evidence("port owner", Verdict.MISSING, f"port {port} is closed", listener.at)
+        case _:
+            return Evidence(
+                "port owner", Verdict.MISSING, listener.detail or "not known", listener.at
+            )
+
+
+def _health_evidence(run: Invocation, answered_at: float, now: float) -> Evidence:
+    health = run.health
+    if health is None:
+        return Evidence("health", Verdict.MISSING, "no answer yet")
+    if health.status != 200:
+        return Evidence("health", Verdict.MISSING, _health_words(health), health.at)
+    last_sign = max(health.at, answered_at)
+    if now - last_sign > SIGN_OF_LIFE or now - health.at > HEALTH_VALID:
+        words = f"no answer for {now - last_sign:.0f} s"
+        return Evidence("health", Verdict.MISSING, words, health.at)
+    return Evidence("health", Verdict.PROVED, _health_words(health), health.at)
+
+
+def _health_words(health: HealthSample) -> str:
+    if health.status is None:
+        return f"{health.endpoint}: {health.error or 'no answer'}"
+    if health.status == 503:
+        return f"{health.endpoint} 503 (warming up, draining or stuck)"
+    return f"{health.endpoint} {health.status}"
+
+
+def _configuration_evidence(run: Invocation, unit: UnitStatus, engine: Engine) -> Evidence:
+    """What the server reports against what the unit's command line asks for."""
+    name = "configuration"
+    info = run.info
+    if info is None:
+        return Evidence(name, Verdict.MISSING, "the server has not reported its configuration")
+    asked = engine.flags(unit.command_line)
+    if info.launch_command:
+        told = engine.flags(info.launch_command)
+        different = sorted(
+            key for key in asked.keys() | told.keys() if asked.get(key) != told.get(key)
+        )
+        if not different:
+            text = "the server reports the unit's own command line"
+            return Evidence(name, Verdict.PROVED, text, info.at)
+        text = "the server was started with other flags: " + ", ".join(
+            f"{key} {told.get(key, 'unset')} (unit: {asked.get(key, 'unset')})"
+            for key in different[:3]
+        )
+        return Evidence(name, Verdict.AGAINST, text, info.at)
+    wrong = [
+        f"{key} {info.arguments[key.replace('-', '_')]} (unit: {value})"
+        for key, value in asked.items()
+        if _contradicts(info.arguments.get(key.replace("-", "_")), value)
+    ]
+    if wrong:
+        text = "the server reports " + ", ".join(wrong[:3])
+        return Evidence(name, Verdict.AGAINST, text, info.at)
+    return Evidence(name, Verdict.CONSISTENT, "the server reports no other values", info.at)
+
+
+def _contradicts(reported: str | int | float | bool | None, asked: str) -> bool:
+    """Whether a reported number is not the one asked for (words are resolved too freely)."""
+    if reported is None or isinstance(reported, bool):
+        return False
+    if isinstance(reported, (int, float)):
+        try:
+            return float(asked) != float(reported)
+        except ValueError:
+            return False
+    return False
+
+
+def readiness(
+    before: Readiness | None,
+    state: ReadinessState,
+    summary: str,
+    evidence: tuple[Evidence, ...],
+    now: float,
+) -> Readiness:
+    """A Readiness that remembers since when its state holds."""
+    since = before.since if before is not None and before.state is state else now
+    return Readiness(state, since, summary, evidence)
