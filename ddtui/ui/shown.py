@@ -1,0 +1,112 @@
+"""What is on the screen now: a snapshot, the moment it is looked at, and how far it may be believed."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+from ddtui.core.samples import Collector, LinkSample, LinkState, SourceStatus
+from ddtui.core.snapshot import STALE_AFTER_INTERVALS, Figure, LoadView, Snapshot
+from ddtui.ui import format as fmt
+from ddtui.ui.glyphs import UNICODE, Glyphs
+
+SLOW_SOURCE_VALID = 15.0
+"""Seconds for which a reading of the unit or the machine holds; a sign of life comes more often."""
+SKEW_SHOWN = 2.0
+"""Seconds of difference between the clocks from which it is shown."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A snapshot with the time and the glyphs to draw it with."""
+
+    snapshot: Snapshot
+    now: float
+    """Unix seconds on the operator's clock; frozen while paused."""
+    link: LinkSample
+    """The link as it is, also while the rest is paused."""
+    paused_at: float | None = None
+    glyphs: Glyphs = UNICODE
+    read_only: bool = False
+    keys: dict[str, str] = field(default_factory=dict)
+    """Keys by action id, as they are written, for hints."""
+
+    @property
+    def connected(self) -> bool:
+        """Whether the link is live: nothing is the present while it is not."""
+        return self.snapshot.link.state is LinkState.LIVE
+
+    @property
+    def age(self) -> float | None:
+        """Seconds since anything came from the host; None when nothing ever did."""
+        heard = self.snapshot.last_heard
+        return None if heard is None else max(0.0, self.now - heard)
+
+    @property
+    def host_now(self) -> float:
+        """The host's own clock, for spans that began by it."""
+        system = self.snapshot.system
+        skew = system.clock_skew if system is not None else None
+        return self.now + (skew or 0.0)
+
+    def source_stale(self, collector: Collector) -> bool:
+        """Whether a collector's readings are too old to be taken for the present."""
+        at, valid = self._reading(collector)
+        return at is not None and (not self.connected or self.now - at > valid)
+
+    def source_age(self, collector: Collector) -> float | None:
+        """Seconds since a collector's last reading; None when there is none."""
+        at, _ = self._reading(collector)
+        return None if at is None else max(0.0, self.now - at)
+
+    def _reading(self, collector: Collector) -> tuple[float | None, float]:
+        shot = self.snapshot
+        if collector is Collector.GPU:
+            return shot.gpu_at, max(1.0, shot.gpu_interval) * STALE_AFTER_INTERVALS
+        if collector is Collector.SYSTEM:
+            return (shot.system.sample.at if shot.system else None), SLOW_SOURCE_VALID
+        if collector is Collector.UNIT:
+            return shot.unit_at, SLOW_SOURCE_VALID
+        return shot.last_heard, SLOW_SOURCE_VALID
+
+    def source_trouble(self, collector: Collector) -> str:
+        """Why a collector has nothing to show, in words; empty while it has."""
+        state = self.snapshot.sources.get(collector)
+        if state is None or state.status in {SourceStatus.LIVE, SourceStatus.STARTING}:
+            return ""
+        words = f"{state.status}: {state.detail}" if state.detail else str(state.status)
+        return f"{words}. {state.remedy}" if state.remedy else words
+
+    def figure_stale(self, figure: Figure | None) -> bool:
+        """Whether a figure is out of date. An idle engine's figures are not: they rest."""
+        if figure is None:
+            return False
+        if not self.connected:
+            return True
+        return figure.stale(self.now) and not self.snapshot.engine.idle
+
+    def stale_words(self, age: float | None) -> str:
+        """How old something out of date is: `stale 14 s`."""
+        return f"stale {fmt.ago(age)}" if age is not None else "no data"
+
+
+def loading(load: LoadView | None) -> bool:
+    """Whether a load is going on, or ended badly: it then deserves its timeline."""
+    return load is not None and (not load.finished or load.failed)
+
+
+def urgent_key(snapshot: Snapshot) -> Hashable:
+    """What must be painted at once when it changes: states and words, no figures."""
+    unit, load = snapshot.unit, snapshot.load
+    return (
+        snapshot.link.state,
+        snapshot.link.detail,
+        snapshot.link.attempt,
+        snapshot.readiness.state,
+        (unit.active_state, unit.sub_state, unit.invocation) if unit else None,
+        (load.current, load.finished, load.failed) if load else None,
+        tuple(alert.key for alert in snapshot.alerts),
+        tuple((each, state.status) for each, state in snapshot.sources.items()),
+        snapshot.engine.idle,
+        bool(snapshot.gpus),
+    )
