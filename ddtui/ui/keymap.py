@@ -113,7 +113,9 @@ def read_keymap(table: Mapping[str, object]) -> Keymap:
         if action_id not in known:
             problems.append(f"keys.{action_id}: no such action{_nearest(action_id, known)}")
             continue
-        keys = [value] if isinstance(value, str) else value
+        # As in Textual's own key maps, a string may name several keys: "f9,ctrl+r".
+        keys = value.split(",") if isinstance(value, str) and value != "," else value
+        keys = [keys] if isinstance(keys, str) else keys
         if not isinstance(keys, list) or not keys or not all(isinstance(k, str) for k in keys):
             problems.append(f"keys.{action_id}: expected a key or a list of keys, not {value!r}")
             continue

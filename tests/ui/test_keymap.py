@@ -87,6 +87,10 @@ def test_screens_may_share_keys_and_keys_may_swap() -> None:
         read_keymap({"log.wrap": "t"})
 
 
+def test_one_string_may_name_several_keys() -> None:
+    assert read_keymap({"log.search": "f3,%"}).of("log.search") == ("f3", "percent_sign")
+
+
 def test_all_mistakes_are_told_at_once() -> None:
     assert len(problems('[keys]\nlog.serch = "x"\napp.quit = "ctrl+i"\nlog.follow = "w"')) == 3
 
