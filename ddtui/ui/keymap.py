@@ -10,7 +10,6 @@ Keys are named as Textual names them: a printable character, or a name such as `
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from textual.app import App
 from textual.binding import Binding
 from textual.keys import Keys, format_key
 
+from ddtui.config.errors import did_you_mean
 from ddtui.ui.actions import ACTIONS, Action, Scope
 
 _SAME_BYTE_AS = {
@@ -116,7 +116,11 @@ def read_keymap(table: Mapping[str, object]) -> Keymap:
         # As in Textual's own key maps, a string may name several keys: "f9,ctrl+r".
         keys = value.split(",") if isinstance(value, str) and value != "," else value
         keys = [keys] if isinstance(keys, str) else keys
-        if not isinstance(keys, list) or not keys or not all(isinstance(k, str) for k in keys):
+        if (
+            not isinstance(keys, list | tuple)
+            or not keys
+            or not all(isinstance(k, str) for k in keys)
+        ):
             problems.append(f"keys.{action_id}: expected a key or a list of keys, not {value!r}")
             continue
         wrong = [f"keys.{action_id}: {why}" for key in keys if (why := _fault(key))]
@@ -139,8 +143,7 @@ def _flat(table: Mapping[str, object], prefix: str = "") -> Iterable[tuple[str, 
 
 
 def _nearest(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else "; `?` in ddtui lists all actions"
+    return did_you_mean(word, known) or "; `?` in ddtui lists all keys and actions"
 
 
 def _fault(key: str) -> str:

@@ -8,25 +8,25 @@ A theme file is named for its theme (`ddtui-dark.toml`) and has a flag and two t
     primary = "#6cb6ff"
 
     [variables]    # optional: ddtui's own colours (VARIABLES) and Textual's theme variables
-    state-ready = "#6fd08c"
+    graph-throughput = "#6fd08c"
 
 Colours are what Textual reads: `#rgb`, `#rrggbb`, `#rrggbbaa`, `rgb(...)`, `hsl(...)` or a name.
-ddtui's own are `$state-ready` and so on in styles, `app.theme_variables["state-ready"]` in code.
+ddtui's own are `$bar-track` and so on in styles, `app.theme_variables["bar-track"]` in code.
 """
 
 from __future__ import annotations
 
-import difflib
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-import platformdirs
 import tomli
 from textual.app import App
 from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
+
+from ddtui.config.errors import did_you_mean
+from ddtui.config.paths import config_folder
 
 DEFAULT = "ddtui-dark"
 """The theme in force when none is chosen, or the chosen one is broken."""
@@ -46,34 +46,17 @@ COLORS = (
 """Keys of `[colors]`: every theme has them all."""
 
 VARIABLES: Mapping[str, str] = {
-    # Text beside the main text: labels, units, ages.
-    "muted": "secondary",
+    # Names of figures, units and ages; and what is out of date or does not matter now.
+    "label": "secondary",
+    "dim": "secondary",
+    "frame": "panel",
     # History charts and bars.
     "graph-throughput": "primary",
     "graph-acceptance": "accent",
     "graph-utilization": "success",
-    "graph-axis": "secondary",
-    "memory-used": "primary",
-    "memory-foreign": "warning",
-    "memory-free": "panel",
-    "bar-done": "primary",
-    "bar-left": "panel",
-    # Readiness, and the phases of a load.
-    "state-ready": "success",
-    "state-loading": "primary",
-    "state-degraded": "warning",
-    "state-stopped": "secondary",
-    "state-failed": "error",
-    "state-unknown": "secondary",
-    # The link, alerts, and figures too old to be the present.
-    "link-live": "success",
-    "link-retrying": "warning",
-    "link-down": "error",
-    "alert-info": "primary",
-    "alert-warning": "warning",
-    "alert-critical": "error",
-    "stale": "secondary",
-    "simulated": "accent",
+    "bar-memory": "primary",
+    "bar-progress": "accent",
+    "bar-track": "panel",
     # The log.
     "log-error": "error",
     "log-warning": "warning",
@@ -123,9 +106,7 @@ def packaged_folder() -> Path:
 
 def user_folder() -> Path:
     """The folder where users put their own themes."""
-    configured = os.environ.get("DDTUI_CONFIG_DIR")
-    base = Path(configured) if configured else Path(platformdirs.user_config_dir("ddtui"))
-    return base / "themes"
+    return config_folder() / "themes"
 
 
 def variable_defaults(theme: Theme | None = None) -> dict[str, str]:
@@ -201,7 +182,9 @@ def install_themes(app: App[object], wanted: str = "", found: Themes | None = No
     if name not in found.themes:
         known = ", ".join(sorted(found.themes))
         if not any(f"{name}.toml" in problem for problem in problems):
-            problems.append(f"theme {name}: no such theme{_nearest(name, found.themes)} ({known})")
+            problems.append(
+                f"theme {name}: no such theme{did_you_mean(name, found.themes)} ({known})"
+            )
         name = DEFAULT
     app.theme = name
     # Those would lack ddtui's own colours, and nobody has checked their contrast here.
@@ -212,7 +195,7 @@ def install_themes(app: App[object], wanted: str = "", found: Themes | None = No
 
 def _problems(data: Mapping[str, object]) -> Iterable[str]:
     for key in data.keys() - {"dark", "colors", "variables"}:
-        yield f"{key}: unknown key{_nearest(key, ('dark', 'colors', 'variables'))}"
+        yield f"{key}: unknown key{did_you_mean(key, ('dark', 'colors', 'variables'))}"
     if not isinstance(data.get("dark"), bool):
         yield "dark: must be true or false"
     colors = data.get("colors", {})
@@ -235,7 +218,7 @@ def _bad_colors(
 ) -> Iterable[str]:
     for key, value in values.items():
         if key not in known:
-            yield f"{table}.{key}: unknown key{_nearest(key, known)}"
+            yield f"{table}.{key}: unknown key{did_you_mean(key, known)}"
             continue
         if not isinstance(value, str):
             yield f"{table}.{key}: must be a colour in quotes, not {value!r}"
@@ -247,8 +230,3 @@ def _bad_colors(
             continue
         if opaque and (color.a < 1 or color.ansi is not None):
             yield f"{table}.{key}: {value!r} must be one opaque colour; write it as #rrggbb"
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(word, list(known), n=1)
-    return f"; did you mean {near[0]}?" if near else ""

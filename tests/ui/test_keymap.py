@@ -44,7 +44,7 @@ def test_unquoted_and_quoted_ids_are_the_same() -> None:
 
 def test_unknown_action_names_the_nearest() -> None:
     assert problems('[keys]\nlog.serch = "x"') == (
-        "keys.log.serch: no such action; did you mean log.search?",
+        "keys.log.serch: no such action; did you mean 'log.search'?",
     )
 
 
@@ -55,7 +55,7 @@ def test_unknown_action_names_the_nearest() -> None:
         ('app.quit = "ctrl+["', "reaches ddtui as escape"),
         ('app.quit = "tab"', "it moves the focus"),
         ('app.quit = "f99"', "no such key: 'f99'"),
-        ('app.quit = "pgdown"', "did you mean pagedown?"),
+        ('app.quit = "pgdown"', "did you mean 'pagedown'?"),
         ('app.quit = "crtl+t"', "modifiers are ctrl"),
         ('app.quit = ""', "no such key"),
         ('app.quit = ","', "comma"),

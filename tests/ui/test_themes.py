@@ -28,7 +28,7 @@ GOOD = "dark = true\n[colors]\n" + "".join(f'{name} = "#808080"\n' for name in C
 
 
 class Small(App[object]):
-    CSS = "Static { color: $state-ready; background: $memory-free; }"
+    CSS = "Static { color: $graph-utilization; background: $bar-track; }"
 
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variable_defaults()
@@ -69,15 +69,13 @@ def test_text_stands_out(path: Path) -> None:
     values |= {name: getattr(theme, name) for name in COLORS}
     least = 7.0 if path.stem == "ddtui-contrast" else 4.5
     grounds = ["background", "surface"]
-    shapes = {"graph-axis", "memory-used", "memory-foreign", "bar-done"}
+    shapes = {"bar-memory", "bar-progress"}
     texts = {"foreground", "primary", "secondary", "accent", "success", "warning", "error"}
     texts |= {
-        name
-        for name in VARIABLES
-        if name not in shapes and not name.endswith(("-background", "-free", "-left"))
-    } - {"log-match-foreground", "log-current-foreground"}
+        name for name in VARIABLES if name not in shapes and not name.endswith("-background")
+    } - {"log-match-foreground", "log-current-foreground", "frame", "bar-track"}
     pairs = list(product(sorted(texts), grounds))
-    pairs += [("foreground", "panel"), ("muted", "panel")]
+    pairs += [("foreground", "panel"), ("label", "panel")]
     log = [name for name in sorted(texts) if name.startswith("log-")]
     pairs += list(product(log, ["log-cursor-background", "log-selection-background"]))
     pairs += [("log-match-foreground", "log-match-background")]
@@ -99,22 +97,22 @@ def test_a_theme_without_variables_takes_them_from_its_colors(tmp_path: Path) ->
     path.write_text(GOOD.replace('success = "#808080"', 'success = "#00ff00"'))
     theme = read_theme(path)
     assert theme.name == "grey"
-    assert Color.parse(theme.variables["state-ready"]) == Color.parse("#00ff00")
+    assert Color.parse(theme.variables["graph-utilization"]) == Color.parse("#00ff00")
     assert set(VARIABLES) == set(theme.variables)
 
 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (GOOD.replace("primary", "primry"), "colors.primry: unknown key; did you mean primary?"),
+        (GOOD.replace("primary", "primry"), "colors.primry: unknown key; did you mean 'primary'?"),
         (GOOD.replace("primary", "primry"), "colors.primary: missing"),
         (GOOD.replace('error = "#808080"', 'error = "#80808"'), "colors.error: '#80808' is no col"),
         (GOOD.replace('error = "#808080"', "error = 3"), "must be a colour in quotes, not 3"),
         (GOOD.replace('panel = "#808080"', 'panel = "#80808040"'), "must be one opaque colour"),
         (GOOD.replace('panel = "#808080"', 'panel = "ansi_red"'), "must be one opaque colour"),
-        (GOOD + '[variables]\nstate-redy = "red"', "did you mean state-ready?"),
-        (GOOD + '[variables]\nstale = "gray-ish"', "variables.stale: 'gray-ish' is no colour"),
-        (GOOD + '[variable]\nstale = "red"', "variable: unknown key; did you mean variables?"),
+        (GOOD + '[variables]\nbar-trak = "red"', "did you mean 'bar-track'?"),
+        (GOOD + '[variables]\ndim = "gray-ish"', "variables.dim: 'gray-ish' is no colour"),
+        (GOOD + '[variable]\ndim = "red"', "variable: unknown key; did you mean 'variables'?"),
         (GOOD.replace("true", '"yes"'), "dark: must be true or false"),
         ('dark = true\ncolors = "red"', "colors: must be a table"),
         ('dark = true\nvariables = "red"\n', "variables: must be a table"),
@@ -160,7 +158,7 @@ async def test_a_theme_colours_the_app(path: Path) -> None:
         assert app.theme == path.stem
         assert set(app.available_themes) >= {each.stem for each in PACKAGED}
         assert "nord" not in app.available_themes
-        expected = Color.parse(read_theme(path).variables["state-ready"])
+        expected = Color.parse(read_theme(path).variables["graph-utilization"])
         assert app.query_one(Static).styles.color == expected
 
 
@@ -178,7 +176,7 @@ async def test_a_broken_theme_leaves_the_default_and_one_message(tmp_path: Path)
 async def test_an_unknown_theme_names_the_nearest() -> None:
     app = Small()
     (problem,) = install_themes(app, "ddtui-drak", load_themes([packaged_folder()]))
-    assert problem.startswith("theme ddtui-drak: no such theme; did you mean ddtui-dark?")
+    assert problem.startswith("theme ddtui-drak: no such theme; did you mean 'ddtui-dark'?")
     async with app.run_test():
         assert app.theme == DEFAULT
 
@@ -186,4 +184,4 @@ async def test_an_unknown_theme_names_the_nearest() -> None:
 def test_defaults_cover_every_variable() -> None:
     assert set(variable_defaults()) == set(VARIABLES)
     other = Theme(name="x", primary="#123456")
-    assert Color.parse(variable_defaults(other)["memory-used"]) == Color.parse("#123456")
+    assert Color.parse(variable_defaults(other)["bar-memory"]) == Color.parse("#123456")
