@@ -166,6 +166,7 @@ class HostState:
     def _take_journal(self, sample: JournalSample) -> None:
         self.log.extend(sample.lines)
         self.suppressed += sample.suppressed
+        self.log.suppressed = self.suppressed
         for line in sample.lines:
             if line.from_manager or not line.invocation:
                 continue

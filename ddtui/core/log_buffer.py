@@ -17,6 +17,8 @@ class LogBuffer:
     def __init__(self, capacity: int = CAPACITY) -> None:
         self._lines: deque[JournalLine] = deque(maxlen=capacity)
         self._total = 0
+        self.suppressed = 0
+        """Lines that journald dropped by its rate limit: the journal never had them."""
 
     def extend(self, lines: Iterable[JournalLine]) -> None:
         """Append lines, oldest first."""
