@@ -1,0 +1,213 @@
+"""How far the weights of one model have come, from whichever source can tell.
+
+Three sources, none of which is always there: the bar in the log (newer engines print it only when
+it closes), GPU memory against its expected end, and bytes read from storage against the size of
+the checkpoint (nothing when the checkpoint lies in the page cache).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from ddtui.core.load_history import LoadRecord
+from ddtui.core.load_memory import GpuMemory, straggler
+from ddtui.core.load_phases import Stretch, rank_index
+
+ALMOST = 0.99
+"""No source may say more than this before every rank has said that it is done."""
+
+_FINE_BAR = 8
+"""A bar with fewer steps than this is coarser than the other sources."""
+_COLD_SHARE = 0.01
+"""Reading less of the checkpoint than this is no loading from storage."""
+_STARTUP_READS = 300_000_000
+"""Libraries that are read before the weights, bytes (measured)."""
+
+Points = list[tuple[float, float]]
+"""Time (Unix seconds, host's clock) and share of the bytes."""
+
+
+class Bar:
+    """A progress bar in the log, with the stamps at which it moved."""
+
+    def __init__(self) -> None:
+        self.done = 0
+        self.total = 0
+        self._moved: list[float] = []
+
+    def move(self, stamp: float, done: int, total: int) -> bool:
+        """Take one state; returns whether it advanced."""
+        if total <= 0 or done <= self.done:
+            self.total = max(self.total, total)
+            return False
+        self.done, self.total = done, total
+        if not self._moved or stamp - self._moved[-1] > 0.05:
+            self._moved.append(stamp)
+        return True
+
+    @property
+    def fraction(self) -> float:
+        """Share of its steps that are done, 0 to 1."""
+        return min(1.0, self.done / self.total) if self.total else 0.0
+
+    def live(self, now: float) -> bool:
+        """Whether it moves as the work goes on.
+
+        States that came all at once do not count, nor does one that has stood still for much
+        longer than its steps took.
+        """
+        if len(self._moved) < 2:
+            return False
+        steps = [late - early for early, late in pairwise(self._moved)]
+        return now - self._moved[-1] < 5.0 + 4 * median(steps[-9:])
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How far the weights are, by one source."""
+
+    fraction: float
+    source: str
+    detail: str = ""
+
+
+class WeightsProgress:
+    """The weights of the target or of the drafter, from the begin of their load to its end."""
+
+    def __init__(self, *, target: bool) -> None:
+        self.target = target
+        self.checkpoint: int | None = None
+        self.shards: int | None = None
+        self.bar = Bar()
+        self.points: Points = []
+        self.straggler = ""
+        self.reading: Reading | None = None
+        self.reads_before: int | None = None
+        self.reads: int | None = None
+
+    def observe_reads(self, total: int, began: float | None, first: bool) -> None:
+        """Take the bytes that the unit has read from storage since it started.
+
+        `first`: no figure is known from before the weights began.
+        """
+        if began is None:
+            self.reads_before = total
+            return
+        if self.reads_before is None:
+            self.reads_before = min(total, _STARTUP_READS) if first else total
+        self.reads = max(self.reads or 0, total)
+
+    @property
+    def read_bytes(self) -> int | None:
+        """Bytes read from storage for these weights; None where nobody may say."""
+        if self.reads is None or self.reads_before is None:
+            return None
+        return max(0, self.reads - self.reads_before)
+
+    def expected(
+        self, stretch: Stretch, gpus: Sequence[int], record: LoadRecord | None
+    ) -> list[int]:
+        """Bytes that each GPU will have taken at the end; empty where nothing tells."""
+        count = len(gpus)
+        if count and (figures := [each for each in stretch.memory_used.values() if each > 0]):
+            # A rank that is done has said it: the others take the same.
+            return [max(figures)] * count
+        if count and record is not None:
+            before, after = (
+                (record.memory_before, record.memory_target)
+                if self.target
+                else (record.memory_drafter_before, record.memory_drafter)
+            )
+            taken = [late - early for early, late in zip(before, after, strict=False)]
+            if len(taken) == count and min(taken) > 0:
+                return taken
+            if sum(taken) > 0:
+                return [sum(taken) // count] * count
+        if count and self.checkpoint:
+            return [self.checkpoint // count] * count
+        return []
+
+    def observe(
+        self,
+        at: float,
+        stretch: Stretch,
+        memory: GpuMemory,
+        gpus: Sequence[int],
+        record: LoadRecord | None,
+    ) -> bool:
+        """Weigh the sources at one moment; returns whether there was progress."""
+        expected = self.expected(stretch, gpus, record)
+        before, now = memory.at(stretch.began), memory.latest
+        taken = [max(0, now.get(gpu, 0) - before.get(gpu, 0)) for gpu in gpus]
+        shares = [part / whole for part, whole in zip(taken, expected, strict=False) if whole > 0]
+        self.straggler = self._behind(shares, gpus, stretch, at)
+        reading = self._choose(at, shares, sum(taken), sum(expected))
+        if reading is None:
+            return False
+        held = self.points[-1][1] if self.points else -1.0
+        fraction = min(ALMOST, max(reading.fraction, held, 0.0))
+        self.reading = Reading(fraction, reading.source, reading.detail)
+        if fraction <= held:
+            return False
+        self.points.append((at, fraction))
+        if len(self.points) > 4000:
+            del self.points[1:-1:2]
+        return True
+
+    def _choose(self, at: float, shares: list[float], taken: int, whole: int) -> Reading | None:
+        read = self.read_bytes
+        read_share = read / self.checkpoint if read and self.checkpoint else 0.0
+        by_reads = (
+            Reading(read_share, "storage reads", _of(read or 0, self.checkpoint or 0))
+            if read_share > _COLD_SHARE
+            else None
+        )
+        steps = f"{self.bar.done} of {self.bar.total} shards"
+        slowest = min(shares, default=0.0)
+        if self.bar.total >= _FINE_BAR and self.bar.live(at):
+            # The bar is rank 0's: where another one is behind it, the load ends with that one.
+            behind = slowest / shares[0] if self.straggler and shares and shares[0] > 0 else 1.0
+            return Reading(self.bar.fraction * min(1.0, behind), "log bar", steps)
+        if shares and slowest < 0.01 and by_reads is not None and max(shares) < 0.01:
+            return by_reads
+        if shares and max(shares) > 0.002:
+            return Reading(slowest, "GPU memory", _of(taken, whole))
+        if by_reads is not None:
+            return by_reads
+        if self.bar.done:
+            return Reading(self.bar.fraction, "log bar", steps)
+        return None
+
+    def _behind(
+        self,
+        shares: Sequence[float],
+        gpus: Sequence[int],
+        stretch: Stretch,
+        at: float,
+    ) -> str:
+        """The rank that is clearly behind: by the log where ranks are done, else by memory."""
+        done = stretch.ended_ranks
+        names = {rank_index(rank): rank for rank in stretch.ranks if rank}
+        if done and len(done) * 2 >= len(gpus) > 1 and at - max(done.values()) > 2.0:
+            missing = set(range(len(gpus))) - {rank_index(rank) for rank in done}
+            if len(missing) == 1 or (missing and len(missing) <= len(shares)):
+                slowest = min(
+                    missing, key=lambda index: shares[index] if index < len(shares) else 0
+                )
+                return names.get(slowest, f"TP{slowest}")
+        position = straggler(shares)
+        if position is None or max(shares) < 0.05:
+            return ""
+        return f"{names.get(position, f'TP{position}')} (GPU {gpus[position]})"
+
+
+def _of(part: float, whole: float) -> str:
+    return f"{part / 1e9:.1f} of {whole / 1e9:.1f} GB"
+
+
+def per_gpu(growth: Mapping[int, int], gpus: Sequence[int]) -> tuple[int, ...]:
+    """Growth of the given GPUs, by their order."""
+    return tuple(growth.get(gpu, 0) for gpu in gpus)
