@@ -14,21 +14,15 @@ HEARTBEAT_LIMIT = 45
 
 PREAMBLE = "export LC_ALL=C SYSTEMD_PAGER= SYSTEMD_COLORS=0 SYSTEMD_LESS= TZ=UTC\n"
 
-# Runs "$@" as a child and ends it when the heartbeat ends. The child's own end ends the loop within a second.
+# Runs "$@" as a child, and beside it a watcher that ends it when the heartbeat ends. Nobody polls.
 _SUPERVISE = """
 supervise() {
-  "$@" </dev/null & child=$!
-  trap 'kill "$child" 2>/dev/null' EXIT
+  exec 3<&0
+  "$@" </dev/null 3<&- & child=$!
+  { while read -r -t LIMIT _; do :; done; kill "$child"; } <&3 >/dev/null 2>&1 & watcher=$!
+  exec 3<&- </dev/null
+  trap 'kill "$child" "$watcher" 2>/dev/null' EXIT
   trap 'exit 143' TERM HUP INT
-  quiet=0
-  while kill -0 "$child" 2>/dev/null; do
-    if read -r -t 1 _; then quiet=0
-    else
-      [ $? -gt 128 ] || exit 0
-      quiet=$((quiet + 1)); [ "$quiet" -lt LIMIT ] || exit 0
-    fi
-  done
-  trap - EXIT
   wait "$child"
 }
 """.replace("LIMIT", str(HEARTBEAT_LIMIT))
@@ -72,10 +66,11 @@ GPU = Program(
     + _SUPERVISE
     + _FIND_SMI
     + """
-supervise "$smi" --query-gpu="$1" --format=csv,noheader,nounits -lms "$2"
+supervise "$smi" ${3:+--id="$3"} --query-gpu="$1" --format=csv,noheader,nounits -lms "$2"
 """,
 )
-"""Arguments: nvidia-smi path or empty, comma-separated fields, interval in ms. Prints CSV rows, one a GPU and tick."""
+"""Arguments: nvidia-smi path or empty, comma-separated fields, interval in ms, and which GPUs (comma-separated
+bus ids; empty or left out: all). Prints CSV rows, one a GPU and tick."""
 
 GPU_PROCESSES = Program(
     "ddtui:gpu-processes",
@@ -87,38 +82,45 @@ GPU_PROCESSES = Program(
 )
 """Arguments: nvidia-smi path or empty. One shot."""
 
+# /proc files are read whole (mapfile): reading them line by line makes the kernel build them anew for each line.
 SYSTEM = Program(
     "ddtui:system",
     PREAMBLE
     + """
-interval=$1 cgroup=$2 quiet=0
+interval=$1 cgroup=$2 quiet=0 cores=0
+mapfile -t lines < /proc/stat
+for line in "${lines[@]}"; do case $line in cpu[0-9]*) cores=$((cores + 1)) ;; esac; done
 while :; do
-  echo "@time ${EPOCHREALTIME/,/.}"
-  for f in stat meminfo loadavg net/dev diskstats uptime; do
-    echo "@file $f"
-    while IFS= read -r line; do
-      case $f:$line in stat:intr*|stat:softirq*) ;; *) echo "$line" ;; esac
-    done < /proc/$f
-  done 2>/dev/null
-  echo "@io"
-  if [ -n "$cgroup" ] && [ -r "/sys/fs/cgroup$cgroup/cgroup.procs" ]; then
-    while read -r pid; do
-      bytes=
-      while read -r key value; do [ "$key" = read_bytes: ] && bytes=$value; done 2>/dev/null < "/proc/$pid/io"
-      echo "$pid ${bytes:--}"
-    done < "/sys/fs/cgroup$cgroup/cgroup.procs"
-  fi 2>/dev/null
-  echo "@end"
+  frame=("@time ${EPOCHREALTIME/,/.}" "@cores $cores")
+  for f in stat:1 meminfo:8 loadavg:1 net/dev:0 diskstats:0 uptime:1; do
+    frame+=("@file ${f%:*}")
+    mapfile -t -n "${f#*:}" lines 2>/dev/null < "/proc/${f%:*}" || continue
+    for line in "${lines[@]}"; do
+      case $line in *" loop"[0-9]*|*" ram"[0-9]*|*" veth"*:*|veth*:*) ;; *) frame+=("$line") ;; esac
+    done
+  done
+  frame+=("@io")
+  if [ -n "$cgroup" ] && mapfile -t pids 2>/dev/null < "/sys/fs/cgroup$cgroup/cgroup.procs"; then
+    for pid in "${pids[@]}"; do
+      lines=() bytes=
+      [ ! -r "/proc/$pid/io" ] || mapfile -t lines < "/proc/$pid/io"
+      for line in "${lines[@]}"; do case $line in read_bytes:*) bytes=${line#*: } ;; esac; done
+      [ -n "$bytes" ] || [ -e "/proc/$pid" ] || continue
+      frame+=("$pid ${bytes:--}")
+    done
+  fi
+  printf '%s\\n' "${frame[@]}" "@end"
   if read -r -t "$interval" _; then quiet=0
   else
     [ $? -gt 128 ] || exit 0
     quiet=$((quiet + 1)); [ "$quiet" -lt LIMIT ] || exit 0
   fi
-done
+done 2>/dev/null
 """.replace("LIMIT", str(HEARTBEAT_LIMIT)),
 )
-"""Arguments: interval in seconds, the unit's control group or empty. Prints /proc files in frames that end in `@end`;
-`@io` lines are `PID READ_BYTES`, or `PID -` where it may not be read. No process is started per frame."""
+"""Arguments: interval in seconds, the unit's control group or empty. Prints the beginning of /proc files in frames
+that end in `@end`; `@cores` is the number of CPUs, `@io` lines are `PID READ_BYTES`, or `PID -` where it may not be
+read. No process is started per frame."""
 
 UNIT_PROPERTIES = (
     "Id",
@@ -143,57 +145,62 @@ UNIT_PROPERTIES = (
     "NeedDaemonReload",
     "ExecStart",
     "Environment",
+    "WorkingDirectory",
+    "User",
+    "StatusText",
 )
 
+# What the unit does is asked of the service manager (5 ms of CPU) only when something may have happened: when the
+# manager has run, by /proc/PID/schedstat. It does so for every job, signal, exit and request. Where that may not be
+# read it is asked every time.
 UNIT = Program(
     "ddtui:unit",
     PREAMBLE
     + """
-scope=$1 unit=$2 props=$3 quiet=0 n=0 last=
+scope=$1 unit=$2 props=$3 quiet=0 nl=$'\\n'
 if [ "$scope" = user ]; then
-  ctl="systemctl --user"; mask="$HOME/.config/systemd/user/$unit"; inv="${XDG_RUNTIME_DIR:-/run/user/$UID}/systemd/units/invocation:$unit"
+  ctl="systemctl --user"
+  export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$UID}"
+  read -r manager 2>/dev/null < \\
+    "/sys/fs/cgroup/user.slice/user-$UID.slice/user@$UID.service/init.scope/cgroup.procs" || manager=0
 else
-  ctl=systemctl; mask="/etc/systemd/system/$unit"; inv="/run/systemd/units/invocation:$unit"
+  ctl=systemctl manager=1
 fi
 show() {
   out=$($ctl show --no-pager -p "$props" -- "$unit" 2>&1); rc=$?
-  echo "@show $rc ${EPOCHREALTIME/,/.}"; printf '%s\\n' "$out"
-  pid=${out#*MainPID=}; pid=${pid%%[!0-9]*}
-  cg=${out#*ControlGroup=}; cg=${cg%%$'\\n'*}; [ "$cg" != "$out" ] || cg=
-  if [ -n "$pid" ] && [ "$pid" != 0 ]; then
-    echo "@cmdline"
-    while IFS= read -r -d '' a; do printf '%q\\n' "$a"; done 2>/dev/null < "/proc/$pid/cmdline"
+  said=0 asked=0
+  if [ "$rc:$out" = "$last_out" ]; then echo "@same ${EPOCHREALTIME/,/.}"; return; fi
+  last_out="$rc:$out"
+  frame=("@show $rc ${EPOCHREALTIME/,/.}" "$out")
+  pid=$nl$out; pid=${pid#*"$nl"MainPID=}; pid=${pid%%"$nl"*}
+  case $pid in ''|*[!0-9]*) pid=0 ;; esac
+  if [ "$pid" != 0 ]; then
+    frame+=("@cmdline"); args=()
+    [ ! -r "/proc/$pid/cmdline" ] || mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
+    for a in "${args[@]}"; do printf -v a %q "$a"; frame+=("$a"); done
   fi
-  echo "@end"
+  printf '%s\\n' "${frame[@]}" "@end"
 }
-look() {  # whatever changes when the unit does, read without starting a process
-  first=-; populated=-
-  if [ -n "$cg" ]; then
-    { read -r first < "/sys/fs/cgroup$cg/cgroup.procs"; } 2>/dev/null || first=-
-    { read -r populated < "/sys/fs/cgroup$cg/cgroup.events"; } 2>/dev/null || populated=-
-  fi
-  alive=-; [ "${pid:-0}" = 0 ] || { [ -e "/proc/$pid" ] && alive=1 || alive=0; }
-  masked=0; [ "$mask" -ef /dev/null ] && masked=1
-  invoked=0; [ -L "$inv" ] && invoked=1
-  now="$first $populated $alive $masked $invoked"
-}
-cg= pid=
-show; look; last=$now; n=0
+last_out= ran= ran_before=
+show
 while :; do
-  if read -r -t 0.25 line; then quiet=0; [ "$line" != show ] || n=1000
+  if read -r -t 0.4 _; then quiet=0
   else
     [ $? -gt 128 ] || exit 0
     quiet=$((quiet + 1)); [ "$quiet" -lt LIMIT ] || exit 0
   fi
-  look; n=$((n + 1))
-  # while the unit is neither up nor down its states change without a trace in its control group
-  case $out in *ActiveState=activating*|*ActiveState=deactivating*|*ActiveState=reloading*) every=2 ;; *) every=8 ;; esac
-  if [ "$now" != "$last" ] || [ $n -ge $every ]; then show; look; last=$now; n=0; fi
+  asked=$((asked + 1)) said=$((said + 1))
+  { read -r ran < "/proc/$manager/schedstat" || ran=; } 2>/dev/null
+  if [ $asked -ge 25 ] || [ "$ran" != "$ran_before" ] || [ -z "$ran" ]; then
+    show; { read -r ran_before < "/proc/$manager/schedstat"; } 2>/dev/null
+  elif [ $said -ge 5 ]; then echo "@same ${EPOCHREALTIME/,/.}"; said=0
+  fi
 done
-""".replace("LIMIT", str(HEARTBEAT_LIMIT * 4)),
+""".replace("LIMIT", str(int(HEARTBEAT_LIMIT / 0.4))),
 )
 """Arguments: `system` or `user`, the unit, comma-separated properties. Prints frames: `@show STATUS HOST_TIME`, the
-properties, `@cmdline` with one shell-quoted argument a line while a main process runs, `@end`."""
+properties, `@cmdline` with one shell-quoted argument a line while a main process runs, `@end`; and, as a sign of life,
+single lines `@same HOST_TIME` that say that the last frame still holds."""
 
 JOURNAL = Program(
     "ddtui:journal",
@@ -203,50 +210,74 @@ JOURNAL = Program(
 scope=$1 unit=$2 cursor=$3 lines=$4
 [ "$scope" = user ] && flag=--user-unit || flag=--unit
 if [ -n "$cursor" ]; then set -- --after-cursor="$cursor"; else set -- --lines="$lines"; fi
-supervise journalctl --follow --all --output=json --no-pager --quiet "$flag=$unit" "$@"
+supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """,
 )
 """Arguments: `system` or `user`, the unit, a cursor or empty, how many old lines without a cursor. Prints one JSON
-object an entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them."""
+object an entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them. It is not
+told to be quiet: its hint about missing rights (standard error) is the only sign of them."""
 
 JOURNAL_INVOCATION = Program(
     "ddtui:journal-invocation",
     PREAMBLE
     + """
 [ "$1" = user ] && flag=--user-unit || flag=--unit
-exec journalctl --all --output=json --no-pager --quiet "$flag=$2" --lines="$4" "_SYSTEMD_INVOCATION_ID=$3" + "INVOCATION_ID=$3" </dev/null
+read_journal() {
+  journalctl --all --output=json --no-pager --quiet "$flag=$2" "${@:5}" \\
+    "_SYSTEMD_INVOCATION_ID=$3" + "INVOCATION_ID=$3" + "USER_INVOCATION_ID=$3" </dev/null
+}
+if [ "${5:-last}" = first ]; then read_journal "${@:1:4}" | head -n "$4"
+else read_journal "${@:1:4}" --lines="$4"
+fi
 """,
 )
-"""Arguments: scope, unit, invocation, most lines. The journal of one invocation, one shot."""
+"""Arguments: scope, unit, invocation, most lines, `last` (also when left out) or `first`: which end of the
+invocation to read. Oldest first, one shot."""
 
 LISTENER = Program(
     "ddtui:listener",
     PREAMBLE
     + """
-port=$1 cgroup=$2
+port=$1 cgroup=$2 inodes=
 printf -v hex '%04X' "$port"
 for f in /proc/net/tcp /proc/net/tcp6; do
-  while read -r _ local _ state _ _ _ uid _ inode _; do
-    [ "$state" = 0A ] && [ "${local##*:}" = "$hex" ] && echo "@socket $uid $inode"
-  done < "$f"
-done 2>/dev/null
-if [ -n "$cgroup" ] && [ -r "/sys/fs/cgroup$cgroup/cgroup.procs" ]; then
-  while read -r pid; do
-    uid=; while read -r key value _; do [ "$key" = Uid: ] && uid=$value; done 2>/dev/null < "/proc/$pid/status"
-    if [ -r "/proc/$pid/fd" ] && ls "/proc/$pid/fd" >/dev/null 2>&1; then
-      echo "@process $pid ${uid:--} readable"
-      for fd in $(ls -l "/proc/$pid/fd" 2>/dev/null); do
-        case $fd in socket:*) fd=${fd#socket:[}; echo "@holds $pid ${fd%]}" ;; esac
-      done
-    else
-      echo "@process $pid ${uid:--} unreadable"
-    fi
-  done < "/sys/fs/cgroup$cgroup/cgroup.procs"
+  [ ! -r "$f" ] || mapfile -t lines < "$f"
+  for line in "${lines[@]}"; do
+    read -r _ local _ state _ _ _ uid _ inode _ <<<"$line"
+    [ "$state" = 0A ] && [ "${local##*:}" = "$hex" ] || continue
+    echo "@socket $uid $inode"; inodes="$inodes $inode"
+  done
+  lines=()
+done
+pids=()
+if [ -n "$inodes" ] && [ -n "$cgroup" ] && [ -r "/sys/fs/cgroup$cgroup/cgroup.procs" ]; then
+  mapfile -t pids < "/sys/fs/cgroup$cgroup/cgroup.procs"
+fi
+folders=()
+for pid in "${pids[@]}"; do
+  uid=; while read -r key value _; do [ "$key" != Uid: ] || uid=$value; done 2>/dev/null < "/proc/$pid/status"
+  if [ -r "/proc/$pid/fd" ]; then echo "@process $pid ${uid:--} readable"; folders+=("/proc/$pid/fd")
+  else echo "@process $pid ${uid:--} unreadable"
+  fi
+done
+holders() {
+  find "$@" -maxdepth 1 -lname 'socket:*' -printf '%h %l\\n' 2>/dev/null | while read -r folder link; do
+    link=${link#socket:[}; link=${link%]}
+    case "$inodes " in *" $link "*) pid=${folder#/proc/}; echo "$pid $link" ;; esac
+  done
+}
+[ ${#folders[@]} = 0 ] || while read -r pid link; do echo "@holds ${pid%/fd} $link"; done < <(holders "${folders[@]}")
+if [ "$3" = name ] && [ -n "$inodes" ]; then
+  while read -r pid link; do
+    pid=${pid%/fd}; read -r name 2>/dev/null < "/proc/$pid/comm" && echo "@other $pid $link $name"
+  done < <(holders /proc/[0-9]*/fd)
 fi
 echo "@end"
 """,
 )
-"""Arguments: port, the unit's control group or empty. One shot: who listens, and which sockets the unit holds."""
+"""Arguments: port, the unit's control group or empty, `name` to look for the holder among all processes (dear on a busy
+host; ask once). One shot: `@socket UID INODE` for each listening socket of the port, `@process PID UID readable|unreadable`
+for each of the unit's processes, `@holds PID INODE` for those that hold one, `@other PID INODE NAME` for any that does."""
 
 CHECKPOINT = Program(
     "ddtui:checkpoint",
@@ -265,7 +296,9 @@ fi
 [ -d "$model" ] || { echo "no such folder: $model" >&2; exit 3; }
 cd "$model" || exit 3
 echo "@path $PWD"
-disk=$(df -P . 2>/dev/null | tail -n 1); echo "@disk ${disk%% *}"
+disk=$(df -P . 2>/dev/null | tail -n 1); disk=${disk%% *}
+case $disk in /dev/*) disk=$(readlink -f "$disk") ;; esac
+echo "@disk $disk"
 find -L . -maxdepth 2 -type f \\( -name '*.safetensors' -o -name '*.bin' -o -name '*.pt' -o -name '*.gguf' \\) -printf '@file %s %f\\n' 2>/dev/null
 if [ -r config.json ]; then echo "@config"; head -c 65536 config.json; echo; fi
 echo "@end"

@@ -1,0 +1,123 @@
+"""What collectors need to know of each other's findings, kept current from the samples themselves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from ddtui.core.engine import Engine
+from ddtui.core.samples import (
+    CheckpointSample,
+    EngineSample,
+    GpuSample,
+    Sample,
+    UnitSample,
+    UnitStatus,
+)
+
+RUNNING_STATES = frozenset({"active", "activating", "reloading", "deactivating"})
+
+
+class Observed:
+    """The latest of what matters to more than one collector. Written by `apply`, read by all."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        unit_name: str | None = None,
+        port: int | None = None,
+        bind_host: str | None = None,
+    ) -> None:
+        self._engine = engine
+        self._port = port
+        self._bind_host = bind_host
+        self.unit_name = unit_name
+        """The unit to watch; None until it is found."""
+        self.unit: UnitStatus | None = None
+        self.gpu_indexes: dict[str, int] = {}
+        """GPU index by uuid."""
+        self.model_disk = ""
+        """Device (or file system) that holds the target model; empty while unknown."""
+        self.running: float | None = None
+        """Requests running now by the engine's own figures."""
+        self._changed = asyncio.Event()
+
+    def apply(self, sample: Sample) -> None:
+        """Take what this sample says; others are told when something changed."""
+        match sample:
+            case UnitSample() if sample.unit != self.unit:
+                if self.invocation and sample.unit.invocation != self.invocation:
+                    self.running = None
+                self.unit = sample.unit
+                self.notify()
+            case GpuSample():
+                self.gpu_indexes = {gpu.uuid: gpu.index for gpu in sample.gpus if gpu.uuid}
+            case CheckpointSample() if sample.role == "target" and sample.disk != self.model_disk:
+                self.model_disk = sample.disk
+                self.notify()
+            case EngineSample():
+                self.running = sample.counters.running
+            case _:
+                pass
+
+    def found_unit(self, name: str | None) -> None:
+        """The unit has been found (or lost)."""
+        if name != self.unit_name:
+            self.unit_name = name
+            self.notify()
+
+    def notify(self) -> None:
+        """Wake everyone who waits for a change."""
+        self._changed.set()
+        self._changed = asyncio.Event()
+
+    @property
+    def invocation(self) -> str:
+        """The present invocation, or an empty string."""
+        return self.unit.invocation if self.unit is not None else ""
+
+    @property
+    def control_group(self) -> str:
+        """The unit's control group while it has processes, or an empty string."""
+        return self.unit.control_group if self.unit is not None else ""
+
+    @property
+    def unit_runs(self) -> bool:
+        """Whether the unit has, or is getting, processes."""
+        return self.unit is not None and self.unit.active_state in RUNNING_STATES
+
+    @property
+    def command_line(self) -> tuple[str, ...]:
+        """The unit's command line, secrets removed; empty while unknown."""
+        return self.unit.command_line if self.unit is not None else ()
+
+    @property
+    def port(self) -> int:
+        """The engine's HTTP port: as configured, else as its command line says."""
+        return self._port if self._port is not None else self._engine.port(self.command_line)
+
+    @property
+    def address(self) -> str:
+        """Where the engine is reached on its host. Addresses that mean `any` become loopback."""
+        host = self._bind_host or self._engine.bind_host(self.command_line)
+        return {"0.0.0.0": "127.0.0.1", "": "127.0.0.1", "::": "::1"}.get(host.strip("[]"), host)  # noqa: S104
+
+    async def wait_change(self, timeout: float) -> bool:
+        """Wait until something changed; False when nothing did for `timeout` seconds."""
+        try:
+            async with asyncio.timeout(timeout):
+                await self._changed.wait()
+        except TimeoutError:
+            return False
+        return True
+
+    async def wait_for(self, condition: Callable[[], bool], timeout: float) -> bool:
+        """Wait until `condition` holds; returns whether it does after at most `timeout` seconds."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + timeout
+        while not condition():
+            left = end - loop.time()
+            if left <= 0 or not await self.wait_change(left):
+                return condition()
+        return True
