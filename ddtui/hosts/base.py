@@ -153,12 +153,23 @@ class HostKeyUnknown(LinkRefused):
     """First contact: the operator must accept the key."""
 
     def __init__(
-        self, what: str, remedy: str, *, address: str, key_type: str, fingerprint: str
+        self,
+        what: str,
+        remedy: str,
+        *,
+        address: str,
+        key_type: str,
+        fingerprint: str,
+        known_hosts_file: str = "",
+        known_hosts_line: str = "",
     ) -> None:
         super().__init__(what, remedy)
         self.address = address
         self.key_type = key_type
         self.fingerprint = fingerprint
+        self.known_hosts_file = known_hosts_file
+        """Where accepting it would record it; empty when there is no such file."""
+        self.known_hosts_line = known_hosts_line
 
 
 class HostKeyChanged(LinkRefused):
