@@ -103,8 +103,9 @@ class Host(Protocol):
         ...
 
     async def wait_live(self) -> None:
-        """Return once the link is live. Raises LinkRefused when it will not become live without the
-        operator.
+        """Return once the link is live.
+
+        Raises LinkRefused when it will not become live without the operator.
         """
         ...
 
@@ -122,8 +123,9 @@ class Host(Protocol):
         ...
 
     def stream(self, program: Program, *args: str) -> AbstractAsyncContextManager[ProgramStream]:
-        """Run a long program; heartbeats are sent by the host. Leaving the context ends it on the
-        host.
+        """Run a long program; heartbeats are sent to it.
+
+        Leaving the context ends it on the host.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""How a program's script becomes a command: the same for the machine itself and for a login shell."""
+"""How a program's script becomes a command, for this machine and for a host's login shell."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def argv(program: Program, args: Sequence[str], limit: float | None = None) -> l
 
 
 def quote(text: str) -> str:
-    """Quote one word for any login shell.
+    r"""Quote one word for any login shell.
 
     As shlex.quote, but with the backslashes outside of the quotes: inside single quotes fish takes
-    `\\\\` and `\\'` for escapes, where the POSIX shells take them as they are.
+    `\\` and `\'` for escapes, where the POSIX shells take them as they are.
     """
     return "\\\\".join(shlex.quote(part) for part in text.split("\\"))
 
 
 def command_line(program: Program, args: Sequence[str], limit: float | None = None) -> str:
-    """The line for the host's login shell; the shell replaces itself, so that one process is left."""
+    """The line for the host's login shell, which the program replaces."""
     return "exec " + " ".join(quote(word) for word in argv(program, args, limit))
 
 

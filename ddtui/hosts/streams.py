@@ -20,7 +20,7 @@ Read = Callable[[int], Awaitable[bytes]]
 
 
 class LineSplitter:
-    """Turns chunks of bytes into whole lines. What is left without a newline at the end is dropped."""
+    """Turns chunks of bytes into whole lines; what has no newline at the end is dropped."""
 
     def __init__(self, limit: int = LINE_LIMIT) -> None:
         self._limit = limit
@@ -68,7 +68,7 @@ class RunningProgram:
         return self._tail.decode(errors="replace")
 
     async def keep_stderr(self) -> None:
-        """Read standard error to its end: unread, it would block the program once the pipe is full."""
+        """Read standard error to its end: unread, it would block the program some time."""
         while chunk := await self._stderr(CHUNK):
             self._tail += chunk
             del self._tail[:-STDERR_TAIL]
@@ -101,7 +101,7 @@ async def attended(
     finally:
         for task in tasks:
             task.cancel()
-        # When the carrier breaks these fail as well; the reader of the lines is told by its own read.
+        # When the carrier breaks these fail as well; the lines' reader is told by its own read.
         await asyncio.gather(*tasks, return_exceptions=True)
 
 

@@ -15,7 +15,7 @@ from ddtui.hosts.ssh.login import Login
 from ddtui.hosts.streams import Read, RunningProgram, attended, capture, exit_status
 
 _MOST_AT_ONCE = 3
-"""Short programs at once: sshd allows 10 sessions a connection (MaxSessions), and streams need theirs."""
+"""Short programs at once: sshd allows 10 sessions a connection, and streams need theirs."""
 _CHANNEL_PATIENCE = (0.2, 0.5, 1.0, 2.0)
 """Seconds between the tries to get a session that sshd refuses."""
 
@@ -125,7 +125,7 @@ class Connection:
 
     @contextmanager
     def _breaks(self) -> Iterator[None]:
-        """Turn what a broken connection raises into LinkDown; a refused channel is no broken connection."""
+        """Turn what a broken connection raises into LinkDown; a refused channel is none."""
         try:
             yield
         except (asyncssh.Error, OSError) as exc:

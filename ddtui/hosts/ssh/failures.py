@@ -27,7 +27,7 @@ def unreachable(exc: OSError, host: str, address: str) -> LinkDown:
     if exc.errno == errno.ECONNREFUSED:
         return LinkDown(
             f"connection refused by {address}",
-            "the machine answers, but no SSH server listens there: it may be booting, or on another port",
+            "the machine is up, but no SSH server listens there: it may be booting",
         )
     if exc.errno in _NO_ROUTE:
         return LinkDown(f"no route to {address}", "check the network and the VPN")
@@ -38,7 +38,7 @@ def unreachable(exc: OSError, host: str, address: str) -> LinkDown:
 
 
 def timed_out(address: str, seconds: float | None, *, connected: bool = False) -> LinkDown:
-    """Nothing came in time; `connected`: the port accepted the connection and SSH then said nothing."""
+    """Nothing came in time; `connected`: the port was open and SSH then said nothing."""
     span = f" after {seconds:g} s" if seconds else ""
     if connected:
         return LinkDown(
@@ -83,7 +83,7 @@ def login_failure(exc: Exception, target: SshTarget) -> HostError:
     if isinstance(exc, asyncssh.DisconnectError) and "oo many auth" in text:
         return LinkRefused(
             f"{target.address} ended the login: too many keys were tried",
-            "set IdentitiesOnly yes and the right IdentityFile for this host in the SSH configuration",
+            "set IdentitiesOnly yes and the right IdentityFile for it in the SSH configuration",
         )
     if isinstance(exc, asyncssh.KeyExchangeFailed):
         return LinkRefused(

@@ -91,9 +91,9 @@ class SshHost:
         return refusal if isinstance(refusal, HostKeyUnknown) else None
 
     def accept_host_key(self, fingerprint: str) -> None:
-        """Record the pending host key, whose `fingerprint` the operator has seen and accepted, and go on.
+        """Record the pending host key, whose `fingerprint` the operator has accepted, and go on.
 
-        Raises HostError when another key, or none, is pending by now, and when it cannot be recorded.
+        Raises HostError when another key, or none, is pending by now, or it cannot be recorded.
         """
         pending = self.pending_key
         if pending is None or pending.fingerprint != fingerprint:

@@ -1,4 +1,4 @@
-"""HTTP to the host's own ports through its SSH connection: no local port that others could reach."""
+"""HTTP to the host's own ports through SSH, without a local port that others could reach."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import asyncssh
 import httpcore
 import httpx
 
-from ddtui.hosts.base import HostError, LinkDown
+from ddtui.hosts.base import HostError
 from ddtui.hosts.ssh.connection import Connection
 from ddtui.hosts.ssh.failures import FORBIDDEN
 
@@ -32,7 +32,7 @@ _ERRORS: dict[type[Exception], type[httpx.TransportError]] = {
 
 @contextmanager
 def _httpx_errors(request: httpx.Request) -> Iterator[None]:
-    """httpcore's errors as the httpx errors of the same names."""
+    """Raise errors of httpcore as the httpx errors of the same names."""
     try:
         yield
     except tuple(_ERRORS) as exc:
@@ -72,9 +72,9 @@ class _ChannelStream(httpcore.AsyncNetworkStream):
 
     async def start_tls(
         self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,
+        ssl_context: ssl.SSLContext,  # noqa: ARG002 - the interface's
+        server_hostname: str | None = None,  # noqa: ARG002
+        timeout: float | None = None,  # noqa: ARG002
     ) -> httpcore.AsyncNetworkStream:
         self._writer.close()
         raise httpcore.ConnectError("https is not supported through SSH, which encrypts: use http")
@@ -95,8 +95,8 @@ class _SshBackend(httpcore.AsyncNetworkBackend):
         host: str,
         port: int,
         timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+        local_address: str | None = None,  # noqa: ARG002 - the interface's
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,  # noqa: ARG002
     ) -> httpcore.AsyncNetworkStream:
         try:
             async with asyncio.timeout(timeout):

@@ -1,7 +1,7 @@
-"""The keys an operator may log in with: from the agent and from files. Nobody is ever asked for anything.
+"""The keys an operator may log in with: from the agent and from files. Nobody is ever asked.
 
-The order is OpenSSH's, because a server counts attempts: the agent's keys that a file names, the agent's
-other keys (unless IdentitiesOnly), then the files that the agent does not hold.
+The order is OpenSSH's, because a server counts attempts: the agent's keys that a file names, the
+agent's other keys (unless IdentitiesOnly), then the files that the agent does not hold.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Whether a host is the one we know: always strict, whatever StrictHostKeyChecking says.
 
-The files are OpenSSH's (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT): plain, hashed and wildcard names, ports in
-brackets, @revoked and @cert-authority. As OpenSSH does, lines that make no sense are passed over, and a
-host on another port than 22 is also trusted with the key recorded for its name alone.
+The files are OpenSSH's (sshd(8), SSH_KNOWN_HOSTS FILE FORMAT): plain, hashed and wildcard names,
+ports in brackets, @revoked and @cert-authority. As with OpenSSH, lines that make no sense are
+passed over, and a host on another port than 22 is also trusted with the key on record for its name
+alone.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def _lines(path: Path) -> list[str]:
 def refusal(
     target: SshTarget, known: KnownHost, offered: asyncssh.SSHKey | None, said: str
 ) -> LinkRefused:
-    """Why the host's key was not accepted; `offered` is the key that it showed, `said` asyncssh's words."""
+    """Why the host's key was not accepted: `offered`, if it showed one; `said` asyncssh of it."""
     if offered is None or offered in (record.key for record in known.revoked):
         places = ", ".join(record.place for record in known.revoked)
         return LinkRefused(
@@ -137,7 +138,7 @@ def refusal(
     key = offered.export_public_key("openssh").decode().split()
     return HostKeyUnknown(
         f"the host key of {target.address} is not known: {kind} {fingerprint}",
-        "compare the fingerprint with the one that the host's administrator gives you, then accept it",
+        "compare the fingerprint with what the host's administrator gives you, then accept it",
         address=target.address,
         key_type=kind,
         fingerprint=fingerprint,
@@ -155,13 +156,13 @@ def _changed(target: SshTarget, records: list[Record], offered: str) -> HostKeyC
     )
     return HostKeyChanged(
         f"the host key of {target.address} has CHANGED to {offered}; on record: {places}",
-        "somebody may be in between. Only if the host was reinstalled and its administrator confirms the new "
-        f"fingerprint, remove the old key: {commands or 'give the new key instead'}",
+        "somebody may be in between. Only if the host was reinstalled and its administrator "
+        f"confirms the new fingerprint, remove the old key: {commands or 'give the new one'}",
     )
 
 
 def accept_host_key(unknown: HostKeyUnknown) -> None:
-    """Record the key that `unknown` tells of, and no other; the operator has said yes to its fingerprint.
+    """Record the key that `unknown` tells of, and no other: the operator has said yes to it.
 
     Appends to the first UserKnownHostsFile, made with mode 0600 if it is missing. Raises HostError
     when there is none or when it cannot be written.
@@ -169,7 +170,7 @@ def accept_host_key(unknown: HostKeyUnknown) -> None:
     if unknown.known_hosts_file in ("", os.devnull):
         raise HostError(
             "there is no file to record the host key in",
-            "UserKnownHostsFile is `none` or /dev/null for this host: set it in the SSH configuration",
+            "UserKnownHostsFile is `none` or /dev/null for it: set it in the SSH configuration",
         )
     path = Path(unknown.known_hosts_file)
     try:

@@ -18,7 +18,7 @@ _CLOSE_PATIENCE = 2.0
 
 
 class _Witness(asyncssh.SSHClient):
-    """Sees the key that the host shows, trusts none, and knows when and why the connection ended."""
+    """Sees the key that the host shows, trusts none, and knows how the connection ended."""
 
     def __init__(self) -> None:
         self.offered: asyncssh.SSHKey | None = None
@@ -33,7 +33,11 @@ class _Witness(asyncssh.SSHClient):
             self.lost.set_result(exc)
 
     def validate_host_public_key(
-        self, host: str, addr: str, port: int, key: asyncssh.SSHKey
+        self,
+        host: str,  # noqa: ARG002 - the interface's
+        addr: str,  # noqa: ARG002
+        port: int,  # noqa: ARG002
+        key: asyncssh.SSHKey,
     ) -> bool:
         self.offered = key
         return False
@@ -83,7 +87,10 @@ class Login:
 
 
 async def log_in(target: SshTarget) -> Login:
-    """Connect and log in. Raises LinkDown (worth another try) or LinkRefused (the operator must act)."""
+    """Connect and log in.
+
+    Raises LinkDown (worth another try) or LinkRefused (the operator must act).
+    """
     legs: list[Leg] = []
     try:
         for step in target.legs():

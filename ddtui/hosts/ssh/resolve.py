@@ -1,8 +1,8 @@
 """What OpenSSH would do for a name: `ssh -G NAME` says it, so that no second parser disagrees.
 
-Aliases, Include, Match exec, the system's own ssh_config, ProxyJump and every default come from there.
-The format is one `key value` a line with keys in lower case (ssh(1), option -G); lists are repeated keys,
-or words with a space between them and without quotes.
+Aliases, Include, Match exec, the system's own ssh_config, ProxyJump and every default come from
+there. The format is one `key value` a line with keys in lower case (ssh(1), option -G); lists are
+repeated keys, or words with a space between them and without quotes.
 """
 
 from __future__ import annotations

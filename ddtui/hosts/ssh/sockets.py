@@ -18,15 +18,15 @@ from ddtui.hosts.streams import capture
 _TRY_AGAIN_AFTER = 3.0
 """Seconds for one attempt at one address.
 
-The kernel repeats a lost first packet after 1, 3, 7, ... s. A new attempt every 3 s keeps those gaps short,
-so that a link that comes back is noticed soon; the caller's timeout ends the attempts.
+The kernel repeats a lost first packet after 1, 3, 7, ... s. A new attempt every 3 s keeps those
+gaps short, so that a link that comes back is noticed soon; the caller's timeout ends the attempts.
 """
 
 AddressInfo = tuple[int, int, int, str, tuple[str, int] | tuple[str, int, int, int]]
 
 
 async def open_tcp(target: SshTarget) -> socket.socket:
-    """Connect to the target, address by address. Raises LinkDown; never gives up on silence by itself."""
+    """Connect, address by address. Raises LinkDown, but on silence it goes on trying."""
     try:
         infos = await _addresses(target.host, target.port, target.address_family)
     except OSError as exc:
@@ -67,7 +67,7 @@ async def _connect(
 
 
 async def _addresses(host: str, port: int, family: int) -> list[AddressInfo]:
-    """Look a name up in a thread that nobody waits for: a dead resolver must not keep ddtui from quitting."""
+    """Look a name up in a thread that nobody waits for: a dead resolver must not delay quitting."""
     loop = asyncio.get_running_loop()
     answer: asyncio.Future[list[AddressInfo]] = loop.create_future()
 
@@ -96,7 +96,7 @@ async def _addresses(host: str, port: int, family: int) -> list[AddressInfo]:
 
 
 class ProxyCommand:
-    """A command that carries the connection on its standard input and output (ssh_config ProxyCommand)."""
+    """A command whose standard input and output carry the connection."""
 
     def __init__(self, process: Process, stderr: asyncio.Task[bytes]) -> None:
         self._process = process
@@ -109,8 +109,8 @@ class ProxyCommand:
         try:
             process = await asyncio.create_subprocess_exec(
                 *("/bin/sh", "-c", f"exec {command}"),
-                stdin=theirs,
-                stdout=theirs,
+                stdin=theirs.fileno(),
+                stdout=theirs.fileno(),
                 stderr=PIPE,
                 start_new_session=True,  # no terminal that it could ask for a password
             )

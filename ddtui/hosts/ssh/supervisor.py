@@ -1,4 +1,4 @@
-"""Keeps one connection alive: connects, notices its end, tries again, and stops where only a person can help.
+"""Keeps one connection alive, and stops trying where only a person can help.
 
 CONNECTING ──▶ LIVE ──▶ RETRYING ──▶ CONNECTING        (1, 2, 4, ... 30 s between tries)
     ├──▶ RETRYING
@@ -23,10 +23,10 @@ _SHORTEST_PAUSE = 1.0
 _JITTER = 0.2
 """Pauses vary by this share, so that many clients do not come back to a host in one moment."""
 _STEADY = 10.0
-"""Seconds that a connection must have lived for its end not to count as one more failure in a row."""
+"""Seconds after which the end of a connection is no longer one more failure in a row."""
 _TICK = 2.0
 _JUMP = 20.0
-"""Seconds by which the wall clock must run ahead to be taken for sleep: no keepalive outlives it."""
+"""Seconds of standstill that are taken for sleep: no keepalive outlives it."""
 
 
 class SleepDetector:
@@ -60,7 +60,7 @@ class Supervisor:
         clock: Clock = system_clock,
         monotonic: Clock = time.monotonic,
     ) -> None:
-        """`connect` makes one try; it raises LinkDown, or LinkRefused when trying again is no use."""
+        """`connect` makes one try; it raises LinkDown, or LinkRefused when another is no use."""
         self._connect = connect
         self._source = source
         self._clock = clock
@@ -180,7 +180,7 @@ class Supervisor:
             gone.cancel()
 
     async def _pause(self, reason: str, remedy: str = "") -> None:
-        """Wait before the next try, unless told to retry now or the computer has slept meanwhile."""
+        """Wait before the next try; cut short by retry_now, and by waking from sleep."""
         pause = min(LONGEST_PAUSE, _SHORTEST_PAUSE * 2.0 ** min(max(self._attempt - 1, 0), 10))
         pause = min(LONGEST_PAUSE, pause * random.uniform(1 - _JITTER, 1 + _JITTER))  # noqa: S311
         self._publish(LinkState.RETRYING, reason, remedy, pause)

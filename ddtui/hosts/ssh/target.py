@@ -12,12 +12,12 @@ CONNECT_TIMEOUT = 10.0
 """Seconds for one leg, login included, where the configuration does not say."""
 KEEPALIVE_INTERVAL = 4.0
 KEEPALIVE_COUNT = 2
-"""Silence for interval * (count + 1) = 12 s ends a connection; any byte from the host restarts it."""
+"""Silence for interval * (count + 1) = 12 s ends a connection; any byte restarts the count."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class SshTarget:
-    """Everything that a connection needs, resolved. `resolve()` makes one from OpenSSH's settings."""
+    """Everything that a connection needs; `resolve()` makes one from OpenSSH's settings."""
 
     name: str
     """As the operator calls it; `%n` in OpenSSH's words."""
