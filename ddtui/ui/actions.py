@@ -103,6 +103,17 @@ _APP = (
     Action("app.quit", "Quit", "Leave ddtui; the host goes on", ("q", "ctrl+c"), Group.APP, True),
 )
 
+_MONITOR = (
+    Action(
+        "monitor.pause",
+        "Pause",
+        "Freeze what is shown, or go on; the host is still watched",
+        ("space",),
+        Group.SHOW,
+        footer=True,
+    ),
+)
+
 _LOG_MOVE = (
     Action(
         "log.follow",
@@ -196,7 +207,7 @@ _HOSTS = (
     ),
 )
 
-ACTIONS: tuple[Action, ...] = (*_APP, *_LOG_MOVE, *_LOG_FIND, *_LOG_SHOW, *_HOSTS)
+ACTIONS: tuple[Action, ...] = (*_APP, *_MONITOR, *_LOG_MOVE, *_LOG_FIND, *_LOG_SHOW, *_HOSTS)
 """All actions, in the order in which the help lists them."""
 
 

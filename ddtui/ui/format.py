@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-import re
 from datetime import datetime
+
+from ddtui.core import text as core_text
 
 NOTHING = "–"
 """Shown where no source gives a value; never a zero."""
@@ -13,19 +14,11 @@ TEXT_LIMIT = 2_000
 """Characters of one remote text that are ever looked at for showing it: more than any row holds."""
 
 _GIB = 1 << 30
-# C0 and C1 controls, zero-width characters, and what turns the direction of writing.
-_UNSAFE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u00ad\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
-    "\U000e0000-\U000e007f]+"
-)
 
 
 def clean(text: str) -> str:
-    """Remote text without characters that move the cursor, turn the writing or hide; capped."""
-    text = text[:TEXT_LIMIT]
-    if text.isascii() and text.isprintable():
-        return text
-    return _UNSAFE.sub(" ", text)
+    """Remote text as one line that neither moves the cursor nor hides anything; capped."""
+    return core_text.clean(text, TEXT_LIMIT)
 
 
 def known(value: float | None) -> bool:

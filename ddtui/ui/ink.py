@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
-from typing import Protocol, Self
+from typing import Self
 
 from rich.cells import cell_len, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
-from textual.color import Color, ColorParseError
+from textual.color import Color
 from textual.strip import Strip
 
 from ddtui.ui.format import clean
@@ -28,10 +28,11 @@ class Ink(enum.IntEnum):
     DIM = enum.auto()  # figures that are out of date, things that do not matter now
     FRAME = enum.auto()
     TITLE = enum.auto()
+    AXIS = enum.auto()
     GOOD = enum.auto()
     WARN = enum.auto()
     BAD = enum.auto()
-    ACCENT = enum.auto()
+    BUSY = enum.auto()
     TRACK = enum.auto()  # the empty part of a bar
     MEMORY = enum.auto()
     UTILIZATION = enum.auto()
@@ -40,23 +41,41 @@ class Ink(enum.IntEnum):
     PROGRESS = enum.auto()
     BADGE = enum.auto()  # inverted: SIMULATED, PAUSED
     GOOD_BADGE = enum.auto()
+    BUSY_BADGE = enum.auto()
     WARN_BADGE = enum.auto()
     BAD_BADGE = enum.auto()
+    QUIET_BADGE = enum.auto()
 
 
-_KEPT_WHEN_FADED = frozenset(
-    {Ink.BADGE, Ink.WARN_BADGE, Ink.BAD_BADGE, Ink.WARN, Ink.BAD, Ink.TITLE, Ink.FRAME}
-)
-"""What still stands out on a panel whose figures are out of date: warnings and badges, not values."""
-
-THEME_VARIABLES: Mapping[Ink, tuple[str, str]] = {
-    Ink.MEMORY: ("bar-memory", "primary"),
-    Ink.UTILIZATION: ("graph-utilization", "secondary"),
-    Ink.THROUGHPUT: ("graph-throughput", "primary"),
-    Ink.ACCEPTANCE: ("graph-acceptance", "accent"),
-    Ink.PROGRESS: ("bar-progress", "accent"),
+_BADGES = {
+    Ink.BADGE: "accent",
+    Ink.GOOD_BADGE: "success",
+    Ink.BUSY_BADGE: "primary",
+    Ink.WARN_BADGE: "warning",
+    Ink.BAD_BADGE: "error",
+    Ink.QUIET_BADGE: "secondary",
 }
-"""Theme variables that colour charts and bars, and the theme's colour used where one is not set."""
+_PLAIN = {
+    Ink.TEXT: "foreground",
+    Ink.LABEL: "label",
+    Ink.FRAME: "frame",
+    Ink.GOOD: "success",
+    Ink.BUSY: "primary",
+    Ink.TRACK: "bar-track",
+    Ink.MEMORY: "bar-memory",
+    Ink.UTILIZATION: "graph-utilization",
+    Ink.THROUGHPUT: "graph-throughput",
+    Ink.ACCEPTANCE: "graph-acceptance",
+    Ink.PROGRESS: "bar-progress",
+}
+_BOLD = {
+    Ink.STRONG: "foreground",
+    Ink.TITLE: "primary",
+    Ink.WARN: "warning",
+    Ink.BAD: "error",
+}
+_KEPT_WHEN_FADED = frozenset({*_BADGES, Ink.TITLE, Ink.FRAME, Ink.WARN, Ink.BAD, Ink.TRACK})
+"""What still stands out on a panel whose figures are out of date: warnings and badges, not values."""
 
 
 class Row:
@@ -148,9 +167,6 @@ class Row:
         return Strip(segments, width)
 
 
-_BADGES = frozenset({Ink.BADGE, Ink.GOOD_BADGE, Ink.WARN_BADGE, Ink.BAD_BADGE})
-
-
 def clip(text: str, width: int) -> str:
     """Text in at most `width` cells, with an ellipsis where something was left out."""
     if cell_len(text) <= width:
@@ -175,73 +191,35 @@ def ink_styles(variables: Mapping[str, str], *, faded: bool) -> dict[Ink, Style]
     """Styles of all inks in a theme.
 
     Args:
-        variables: the app's theme variables.
+        variables: the app's theme variables; see `ddtui.ui.themes.VARIABLES`.
         faded: draw values as out of date; warnings and badges keep their colours.
     """
-    background = _color(variables, "background", "#000000")
-    foreground = _color(variables, "foreground", "#d0d0d0")
+    background = Color.parse(variables["background"])
 
-    def on(color: Color, **attributes: bool) -> Style:
-        return Style(color=color.rich_color, bgcolor=background.rich_color, **attributes)
+    def on(color: Color, *, bold: bool | None = None, dim: bool | None = None) -> Style:
+        # A style of its own for each attribute would send more: bold and colour go together.
+        return Style(color=color.rich_color, bgcolor=background.rich_color, bold=bold, dim=dim)
 
-    def toward(color: Color, factor: float) -> Style:
-        """A colour nearer to the background; terminal colours know no between, and use `dim`."""
+    def toward_background(name: str, factor: float) -> Style:
+        color = Color.parse(variables[name])
         if color.ansi is not None or background.ansi is not None:
-            return on(color, dim=True)
+            return on(color, dim=True)  # terminal colours know nothing in between
         return on(color.blend(background, factor, alpha=1.0))
 
-    def badge(name: str) -> Style:
-        color = _color(variables, name, "#ffffff")
-        if color.ansi is not None:
-            return Style(color=color.rich_color, bgcolor=background.rich_color, reverse=True, bold=True)
-        return Style(
-            color=color.get_contrast_text(1.0).blend(color, 0.0).rich_color,
-            bgcolor=color.rich_color,
-            bold=True,
-        )
-
-    styles = {
-        Ink.TEXT: on(foreground),
-        Ink.STRONG: on(foreground, bold=True),
-        Ink.LABEL: _override(variables, "label", on, toward(foreground, 0.38)),
-        Ink.DIM: _override(variables, "dim", on, toward(foreground, 0.5)),
-        Ink.FRAME: _override(variables, "frame", on, toward(foreground, 0.75)),
-        Ink.TITLE: on(_color(variables, "primary", "#80a0ff"), bold=True),
-        Ink.GOOD: on(_color(variables, "success", "#40c060")),
-        Ink.WARN: on(_color(variables, "warning", "#e0b040"), bold=True),
-        Ink.BAD: on(_color(variables, "error", "#f05050"), bold=True),
-        Ink.ACCENT: on(_color(variables, "accent", "#c080ff")),
-        Ink.TRACK: _override(variables, "bar-track", on, toward(foreground, 0.8)),
-        Ink.BADGE: badge("secondary"),
-        Ink.GOOD_BADGE: badge("success"),
-        Ink.WARN_BADGE: badge("warning"),
-        Ink.BAD_BADGE: badge("error"),
-    }
-    for ink, (name, instead) in THEME_VARIABLES.items():
-        styles[ink] = on(_color(variables, name, variables.get(instead, "#80a0ff")))
+    styles = {ink: on(Color.parse(variables[name])) for ink, name in _PLAIN.items()}
+    styles |= {ink: on(Color.parse(variables[name]), bold=True) for ink, name in _BOLD.items()}
+    styles |= {ink: _badge(Color.parse(variables[name])) for ink, name in _BADGES.items()}
+    styles[Ink.AXIS] = toward_background("label", 0.35)
+    styles[Ink.DIM] = toward_background("dim", 0.35)
     if faded:
         dim = styles[Ink.DIM]
-        styles = {
-            ink: style if ink in _KEPT_WHEN_FADED else styles[Ink.TRACK] if ink is Ink.TRACK else dim
-            for ink, style in styles.items()
-        }
+        styles = {ink: s if ink in _KEPT_WHEN_FADED else dim for ink, s in styles.items()}
     return styles
 
 
-class _Painter(Protocol):
-    def __call__(self, color: Color, /, **attributes: bool) -> Style: ...
-
-
-def _override(
-    variables: Mapping[str, str], name: str, on: _Painter, otherwise: Style
-) -> Style:
-    return on(_color(variables, name, "#808080")) if name in variables else otherwise
-
-
-def _color(variables: Mapping[str, str], name: str, otherwise: str) -> Color:
-    """A theme's colour, opaque; `otherwise` where the theme has none or one that needs its surroundings."""
-    try:
-        color = Color.parse(variables.get(name, otherwise))
-    except ColorParseError:
-        color = Color.parse(otherwise)
-    return Color.parse(otherwise) if color.auto else color
+def _badge(color: Color) -> Style:
+    """Text on the colour: black or white, whichever reads better."""
+    if color.ansi is not None:
+        return Style(color=color.rich_color, reverse=True, bold=True)
+    text = Color(0, 0, 0) if color.brightness > 0.5 else Color(255, 255, 255)
+    return Style(color=text.rich_color, bgcolor=color.rich_color, bold=True)

@@ -6,9 +6,11 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 
 from rich.segment import Segment
+from rich.style import Style
 from textual import events
 from textual.geometry import Region, Size
 from textual.strip import Strip
+from textual.theme import Theme
 from textual.widget import Widget
 
 from ddtui.ui.ink import Ink, Row, ink_styles
@@ -44,6 +46,8 @@ class Canvas(Widget):
         super().__init__(id=id, classes=classes)
         self._strips: list[Strip] = []
         self._shown: Shown | None = None
+        self._styles: dict[bool, dict[Ink, Style]] = {}
+        """Styles of the inks for figures that are fresh (False) and out of date (True)."""
 
     @abstractmethod
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
@@ -68,12 +72,16 @@ class Canvas(Widget):
             self.refresh(*regions)
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._redraw())
+        self.app.theme_changed_signal.subscribe(self, self._on_theme)
 
     def on_resize(self, event: events.Resize) -> None:
         self._redraw()
 
     def on_show(self) -> None:
+        self._redraw()
+
+    def _on_theme(self, _theme: Theme) -> None:
+        self._styles.clear()
         self._redraw()
 
     def _redraw(self) -> None:
@@ -92,7 +100,11 @@ class Canvas(Widget):
             # The floor keeps arithmetic on widths honest in a terminal being dragged to nothing.
             drawing = self.draw(shown, max(8, width - 4), max(0, height - 2))
             rows = framed(drawing, width, height, shown)
-        styles = ink_styles(self.app.theme_variables, faded=drawing.faded)
+        if drawing.faded not in self._styles:
+            self._styles[drawing.faded] = ink_styles(
+                self.app.theme_variables, faded=drawing.faded
+            )
+        styles = self._styles[drawing.faded]
         strips = [row.strip(width, styles) for row in rows[:height]]
         blank = Row().strip(width, styles)
         return strips + [blank] * (height - len(strips))

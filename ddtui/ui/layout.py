@@ -1,0 +1,152 @@
+"""Where each panel of the monitor goes in a terminal of a given size: one pure function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from textual.geometry import Region
+
+from ddtui.ui.widgets.gpus import panel_height
+from ddtui.ui.widgets.too_small import LEAST_HEIGHT, LEAST_WIDTH
+
+
+class Part(StrEnum):
+    """The panels, by the ids of their widgets."""
+
+    HEADER = "header"
+    ALERTS = "alerts"
+    GPUS = "gpus"
+    ENGINE = "engine"
+    LOAD = "load"
+    READINESS = "readiness"
+    UNIT = "unit"
+    SYSTEM = "system"
+    LOG = "log"
+    TOO_SMALL = "too-small"
+
+
+@dataclass(frozen=True)
+class Need:
+    """What decides how much room the panels want."""
+
+    gpus: int = 0
+    foreign: int = 0
+    """Lines for processes outside the unit: 0 or 1."""
+    alerts: int = 0
+    """Lines of alerts at this width."""
+    loading: bool = False
+    phases: int = 6
+    evidence: int = 5
+    """Lines of evidence, the summary of the last load among them."""
+
+
+Plan = dict[Part, Region]
+
+
+def plan(width: int, height: int, need: Need) -> Plan:
+    """Regions of the panels shown; a panel without a region has no room here."""
+    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+        return {Part.TOO_SMALL: Region(0, 0, max(1, width), max(1, height))}
+    alerts = min(need.alerts, max(1, height // 4))
+    top = 2 + alerts
+    out: Plan = {Part.HEADER: Region(0, 0, width, 2)}
+    if alerts:
+        out[Part.ALERTS] = Region(0, 2, width, alerts)
+    body = Region(0, top, width, height - top)
+    if width >= 170 and height >= 40:
+        _two_columns(out, body, need)
+    elif width >= 100 and height >= 30:
+        _stacked_with_columns(out, body, need)
+    else:
+        _stacked(out, body, need)
+    return out
+
+
+def _stack(out: Plan, area: Region, parts: list[tuple[Part, int]]) -> None:
+    """Put panels below each other with the heights given; a height of 0 leaves one out."""
+    y = area.y
+    for part, lines in parts:
+        lines = min(lines, area.bottom - y)
+        if lines >= 3:
+            out[part] = Region(area.x, y, area.width, lines)
+            y += lines
+
+
+def _two_columns(out: Plan, body: Region, need: Need) -> None:
+    """A wide and high terminal: everything at once, the log across the bottom."""
+    log = max(8, body.height // 4)
+    left = Region(0, body.y, (body.width + 1) // 2, body.height - log)
+    right = Region(left.width, body.y, body.width - left.width, body.height - log)
+    gpus = panel_height(need.gpus, need.foreign, left.width, left.height - 12)
+    rest = left.height - gpus
+    unit = min(5, rest // 2)
+    system = min(5, rest - unit)
+    readiness = rest - unit - system
+    load = need.phases + 4 if need.loading else 0
+    _stack(
+        out,
+        left,
+        [
+            (Part.GPUS, gpus),
+            (Part.READINESS, readiness),
+            (Part.UNIT, unit),
+            (Part.SYSTEM, system),
+        ],
+    )
+    _stack(out, right, [(Part.LOAD, load), (Part.ENGINE, right.height - load)])
+    out[Part.LOG] = Region(0, body.bottom - log, body.width, log)
+
+
+def _stacked_with_columns(out: Plan, body: Region, need: Need) -> None:
+    """GPUs across, then the engine beside readiness, unit and machine, then the log."""
+    log = 6 if body.height < 34 else 7
+    gpus = panel_height(need.gpus, need.foreign, body.width, max(6, body.height - log - 15))
+    _stack(out, body, [(Part.GPUS, gpus)])
+    middle = Region(0, body.y + gpus, body.width, body.height - gpus - log)
+    left = Region(0, middle.y, (middle.width + 1) // 2, middle.height)
+    right = Region(left.width, middle.y, middle.width - left.width, middle.height)
+    if need.loading:
+        load = min(need.phases + 4, middle.height)
+        _stack(out, Region(0, middle.y, body.width, load), [(Part.LOAD, load)])
+        left = Region(0, left.y + load, left.width, left.height - load)
+        right = Region(right.x, right.y + load, right.width, right.height - load)
+        _stack(out, left, [(Part.READINESS, left.height)])
+        _stack(out, right, [(Part.SYSTEM, right.height)])
+    else:
+        readiness = min(need.evidence + 2, middle.height)
+        rest = middle.height - readiness
+        unit = rest // 2 if rest >= 6 else rest
+        _stack(out, left, [(Part.ENGINE, left.height)])
+        _stack(
+            out,
+            right,
+            [(Part.READINESS, readiness), (Part.UNIT, unit), (Part.SYSTEM, rest - unit)],
+        )
+    out[Part.LOG] = Region(0, body.bottom - log, body.width, log)
+
+
+def _stacked(out: Plan, body: Region, need: Need) -> None:
+    """A small terminal: GPUs in short, the engine, the load or the log."""
+    engine = 4
+    log = 5 if body.height >= 20 else 4
+    load = min(need.phases + 2, max(3, body.height - 12)) if need.loading else 0
+    if need.loading:
+        engine = 0
+    gpus = panel_height(
+        need.gpus, need.foreign, body.width, max(3, body.height - engine - load - log)
+    )
+    spare = body.height - gpus - engine - load - log
+    readiness = min(need.evidence + 2, spare) if spare >= 3 and not need.loading else 0
+    log += spare - readiness
+    _stack(
+        out,
+        body,
+        [
+            (Part.GPUS, gpus),
+            (Part.ENGINE, engine),
+            (Part.LOAD, load),
+            (Part.READINESS, readiness),
+            (Part.LOG, log),
+        ],
+    )

@@ -1,0 +1,103 @@
+"""The monitor: everything that matters of one host, at a glance."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.widgets import Footer
+
+from ddtui.core.events import Phase
+from ddtui.ui.actions import Scope, bindings
+from ddtui.ui.layout import Need, Part, Plan, plan
+from ddtui.ui.screens.live import LiveScreen
+from ddtui.ui.shown import Shown, loading
+from ddtui.ui.widgets.alerts import Alerts, alert_rows
+from ddtui.ui.widgets.canvas import Canvas
+from ddtui.ui.widgets.engine import EnginePanel
+from ddtui.ui.widgets.gpus import GpuPanel, foreign_processes
+from ddtui.ui.widgets.header import Header
+from ddtui.ui.widgets.load import LoadPanel
+from ddtui.ui.widgets.log_tail import LogTail
+from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
+from ddtui.ui.widgets.readiness import ReadinessPanel
+from ddtui.ui.widgets.too_small import TooSmall
+
+
+class MonitorScreen(LiveScreen):
+    """Panels placed by `ddtui.ui.layout.plan`."""
+
+    BINDINGS = bindings(Scope.MONITOR)
+    DEFAULT_CSS = """
+    MonitorScreen { layout: vertical; overflow: hidden; background: $background; }
+    MonitorScreen > #panels { height: 1fr; overflow: hidden; }
+    MonitorScreen > #panels > * { position: absolute; display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(id="monitor")
+        self._plan: Plan = {}
+        self._shown: Shown | None = None
+
+    def compose(self) -> ComposeResult:
+        with Container(id="panels"):
+            yield Header(id=Part.HEADER)
+            yield Alerts(id=Part.ALERTS)
+            yield GpuPanel(id=Part.GPUS)
+            yield EnginePanel(id=Part.ENGINE)
+            yield LoadPanel(id=Part.LOAD)
+            yield ReadinessPanel(id=Part.READINESS)
+            yield UnitPanel(id=Part.UNIT)
+            yield SystemPanel(id=Part.SYSTEM)
+            yield LogTail(id=Part.LOG)
+            yield TooSmall(id=Part.TOO_SMALL)
+        yield Footer(show_command_palette=False)
+
+    def show(self, shown: Shown) -> None:
+        self._shown = shown
+        if not self.is_mounted:
+            return
+        self._place()
+        for canvas in self.query(Canvas):
+            canvas.show(shown)
+
+    def on_resize(self, event: events.Resize) -> None:
+        self._place()
+
+    def _place(self) -> None:
+        """Move panels where the plan has changed, which is rare: it costs a layout."""
+        if self._shown is None:
+            return
+        width, height = self.size.width, self.size.height - 1
+        wanted = plan(width, height, needs(self._shown, width, height))
+        if wanted == self._plan:
+            return
+        self._plan = wanted
+        for canvas in self.query(Canvas):
+            region = wanted.get(Part(canvas.id or ""))
+            canvas.display = region is not None
+            if region is not None:
+                canvas.styles.offset = (region.x, region.y)
+                canvas.styles.width = region.width
+                canvas.styles.height = region.height
+
+    def action_pause(self) -> None:
+        """Freeze what is shown, or go on."""
+        self.app.toggle_pause()
+
+
+def needs(shown: Shown, width: int, height: int) -> Need:
+    """What decides the plan, from a snapshot."""
+    shot = shown.snapshot
+    is_loading = loading(shot.load)
+    phases = 6
+    if shot.load is not None:
+        phases = len([each for each in shot.load.phases if each.phase is not Phase.READY])
+    return Need(
+        gpus=len(shot.gpus),
+        foreign=int(foreign_processes(shot.processes)),
+        alerts=len(alert_rows(shown, width, max(1, height // 4))),
+        loading=is_loading,
+        phases=phases,
+        evidence=max(1, len(shot.readiness.evidence)) + (shot.load is not None and not is_loading),
+    )

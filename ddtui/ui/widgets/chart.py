@@ -1,0 +1,206 @@
+"""Braille charts of a figure over time, with a fixed scale and a time axis.
+
+Each cell is two columns and four levels of dots. Samples are put into columns of a whole number of seconds
+that begin at whole multiples of it, and a column shows its largest sample: the picture moves, it does not
+shimmer. Where nothing was said the chart is empty.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from dataclasses import dataclass
+
+from ddtui.core.snapshot import History
+from ddtui.ui.glyphs import Glyphs
+from ddtui.ui.ink import Ink, Row
+
+_STEPS = (1, 2, 5, 10, 15, 30, 60)
+"""Seconds that one column of dots may stand for."""
+_LEFT = (0x40, 0x44, 0x46, 0x47)
+_RIGHT = (0x80, 0xA0, 0xB0, 0xB8)
+_ASCII_LEVELS = " .:|"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The range of a chart's vertical axis."""
+
+    low: float
+    high: float
+
+    def share(self, value: float) -> float:
+        """Where a value lies, 0 at the bottom to 1 at the top."""
+        if self.high <= self.low:
+            return 0.0
+        return min(1.0, max(0.0, (value - self.low) / (self.high - self.low)))
+
+
+def nice_ceiling(value: float, least: float) -> float:
+    """The least of 1, 2, 5 times a power of ten that is not below `value` nor `least`."""
+    value = max(value, least)
+    if not math.isfinite(value) or value <= 0:
+        return least
+    power = 10.0 ** math.floor(math.log10(value))
+    for factor in (1, 2, 5, 10):
+        if value <= factor * power * 1.0001:
+            return factor * power
+    return 10 * power
+
+
+def largest(history: History) -> float:
+    """The largest value of a history; 0 when it has none."""
+    return max((value for value in history.values if math.isfinite(value)), default=0.0)
+
+
+def step_for(columns: int, window: float) -> int:
+    """Seconds a column, so that `columns` of them hold at least `window` seconds."""
+    for step in _STEPS:
+        if columns * step >= window:
+            return step
+    return _STEPS[-1]
+
+
+def resample(history: History, now: float, columns: int, step: int) -> list[float]:
+    """The largest value in each column of `step` seconds, the last one holding `now`; NaN for none.
+
+    A sample holds until the next one, but no longer than three columns or three times the usual distance of
+    samples: beyond that nothing is known.
+    """
+    out = [math.nan] * columns
+    times, values = history.times, history.values
+    if not times or columns <= 0:
+        return out
+    first = int(now // step) - columns + 1
+    start = max(0, bisect_left(times, first * step) - 1)
+    held = max(3.0 * step, 3.0 * _usual_distance(times[start:]))
+    for index in range(start, len(times)):
+        value = values[index]
+        if not math.isfinite(value):
+            continue
+        until = times[index + 1] if index + 1 < len(times) else now
+        begin = int(times[index] // step) - first
+        # Up to the column before the next sample's, which then speaks for itself.
+        end = int(min(until, times[index] + held) // step) - first
+        for column in range(max(0, begin), min(columns, max(begin + 1, end))):
+            known = out[column]
+            out[column] = value if math.isnan(known) else max(known, value)
+    return out
+
+
+def _usual_distance(times: tuple[float, ...]) -> float:
+    gaps = sorted(b - a for a, b in zip(times, times[1:], strict=False))
+    return gaps[len(gaps) // 2] if gaps else 0.0
+
+
+def plot(values: list[float], height: int, scale: Scale, ink: Ink, glyphs: Glyphs) -> list[Row]:
+    """The chart alone: `len(values) / 2` cells wide and `height` rows."""
+    if glyphs.ascii:
+        return _plot_ascii(values, height, scale, ink)
+    levels = [_level(value, height * 4, scale) for value in values]
+    rows = []
+    for row in range(height):
+        floor = (height - 1 - row) * 4
+        chars = []
+        for left, right in zip(levels[::2], levels[1::2], strict=True):
+            dots = 0
+            if left > floor:
+                dots |= _LEFT[min(4, left - floor) - 1]
+            if right > floor:
+                dots |= _RIGHT[min(4, right - floor) - 1]
+            chars.append(chr(0x2800 + dots) if dots else " ")
+        rows.append(Row("".join(chars), ink))
+    return rows
+
+
+def _plot_ascii(values: list[float], height: int, scale: Scale, ink: Ink) -> list[Row]:
+    pairs = [
+        max(_level(left, height * 3, scale), _level(right, height * 3, scale))
+        for left, right in zip(values[::2], values[1::2], strict=True)
+    ]
+    return [
+        Row(
+            "".join(_ASCII_LEVELS[min(3, max(0, level - (height - 1 - row) * 3))] for level in pairs),
+            ink,
+        )
+        for row in range(height)
+    ]
+
+
+def _level(value: float, levels: int, scale: Scale) -> int:
+    """Dots of a column: 0 for nothing known, at least 1 for a known value."""
+    if not math.isfinite(value):
+        return 0
+    return max(1, round(scale.share(value) * levels))
+
+
+def chart(
+    history: History,
+    now: float,
+    size: tuple[int, int],
+    scale: Scale,
+    ink: Ink,
+    glyphs: Glyphs,
+    *,
+    window: float = 300.0,
+) -> list[Row]:
+    """A chart with its axes.
+
+    Args:
+        history: what is drawn.
+        now: the right edge, Unix seconds.
+        size: width and height in cells, axes included; at least 12 x 3.
+        scale: the vertical axis.
+        ink: of the dots.
+        glyphs: the characters to draw with.
+        window: seconds that the chart must hold at least.
+    """
+    width, height = size
+    labels = _axis_labels(scale, height - 1)
+    gutter = max(len(label) for label in labels) + 1
+    cells = width - gutter
+    if cells < 4 or height < 2:
+        return []
+    step = step_for(cells * 2, window)
+    rows = plot(resample(history, now, cells * 2, step), height - 1, scale, ink, glyphs)
+    out = []
+    for label, row in zip(labels, rows, strict=True):
+        tick = glyphs.axis_tick if label else glyphs.axis
+        out.append(Row(label.rjust(gutter - 1) + tick, Ink.AXIS).extend(row))
+    out.append(_time_axis(gutter, cells, step))
+    return out
+
+
+def _axis_labels(scale: Scale, rows: int) -> list[str]:
+    labels = [""] * rows
+    labels[-1] = _short(scale.low)
+    labels[0] = _short(scale.high)
+    middle = (scale.low + scale.high) / 2
+    if rows >= 5 and rows % 2:
+        labels[rows // 2] = _short(middle)
+    return labels
+
+
+def _short(value: float) -> str:
+    if abs(value) >= 10_000:
+        return f"{value / 1000:g}k"
+    return f"{value:g}"
+
+
+def _time_axis(gutter: int, cells: int, step: int) -> Row:
+    """Labels at whole minutes before now, as many as stand apart."""
+    total = cells * 2 * step
+    for every in (60, 120, 300, 600, 1200, 1800, 3600):
+        distance = every / (2 * step)
+        if distance >= 9:
+            break
+    text = [" "] * (gutter + cells)
+    back = every
+    while back <= total:
+        label = f"-{back // 60} m"
+        column = gutter + cells - 1 - round(back / (2 * step))
+        if column - 1 >= gutter and column + len(label) < gutter + cells - 3:
+            text[column - 1 : column - 1 + len(label)] = label
+        back += every
+    text[-3:] = "now"
+    return Row("".join(text), Ink.AXIS)

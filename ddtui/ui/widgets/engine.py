@@ -1,0 +1,223 @@
+"""The engine's figures: throughput and acceptance length large, the rest beside them, and their past."""
+
+from __future__ import annotations
+
+from ddtui.core.samples import Collector
+from ddtui.core.snapshot import EngineView, Figure, ReadinessState
+from ddtui.ui import format as fmt
+from ddtui.ui.ink import Ink, Row, flow
+from ddtui.ui.shown import Shown
+from ddtui.ui.widgets.bars import bar, big_digits
+from ddtui.ui.widgets.canvas import Drawing, Panel
+from ddtui.ui.widgets.chart import Scale, chart, largest, nice_ceiling
+
+_DOWN = {
+    ReadinessState.ABSENT,
+    ReadinessState.MASKED,
+    ReadinessState.STOPPED,
+    ReadinessState.FAILED,
+    ReadinessState.CRASH_LOOP,
+}
+AGE_SHOWN = 5.0
+"""Seconds from which the age of a live figure is worth saying."""
+
+
+class EnginePanel(Panel):
+    """Live figures of the engine and two charts."""
+
+    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+        engine = shown.snapshot.engine
+        drawing = Drawing(title=Row("Engine", Ink.TITLE), faded=not shown.connected)
+        drawing.title.add("  ").extend(_identity(engine))
+        if not shown.connected:
+            drawing.note = Row(shown.stale_words(shown.age).upper(), Ink.WARN)
+        elif engine.idle:
+            drawing.note = Row("idle: no requests", Ink.LABEL)
+        if not _has_figures(engine):
+            drawing.rows = [Row(_absent_words(shown), Ink.LABEL)]
+            return drawing
+        if height >= 9:
+            drawing.rows = _tall(shown, width, height)
+        else:
+            drawing.rows = _low(shown, width, height)
+        return drawing
+
+
+def _identity(engine: EngineView) -> Row:
+    row = Row()
+    if engine.model:
+        row.add(fmt.clean(engine.model).rstrip("/").rsplit("/", 1)[-1][:40], Ink.LABEL)
+    if engine.version:
+        row.add(f"  {fmt.clean(engine.version)[:20]}", Ink.LABEL)
+    return row
+
+
+def _has_figures(engine: EngineView) -> bool:
+    return any(
+        figure is not None
+        for figure in (engine.throughput, engine.acceptance_length, engine.running, engine.kv_usage)
+    )
+
+
+def _absent_words(shown: Shown) -> str:
+    if trouble := shown.source_trouble(Collector.ENGINE):
+        return trouble
+    state = shown.snapshot.readiness.state
+    if state in _DOWN:
+        return f"no figures: the engine is not running ({state})"
+    return "no figures yet: the engine has not answered"
+
+
+def _source_words(figure: Figure | None, shown: Shown) -> tuple[str, Ink]:
+    """Where a figure comes from, and its age when that matters."""
+    if figure is None:
+        return "no source", Ink.DIM
+    age = figure.age(shown.now)
+    note = f", {fmt.clean(figure.note)}" if figure.note else ""
+    source = f"{fmt.clean(figure.source)}{note}"
+    if shown.figure_stale(figure):
+        return f"{source}, stale {fmt.ago(age)}", Ink.WARN
+    if age > AGE_SHOWN and not shown.snapshot.engine.idle:
+        return f"{source}, {fmt.ago(age)}", Ink.LABEL
+    return source, Ink.LABEL
+
+
+def _value_ink(figure: Figure | None, ink: Ink, shown: Shown) -> Ink:
+    return Ink.DIM if figure is None or shown.figure_stale(figure) else ink
+
+
+def acceptance(engine: EngineView) -> Figure | None:
+    """The acceptance length to show: of now, else the lifetime average, which says so in its note."""
+    return engine.acceptance_length or engine.acceptance_lifetime
+
+
+def _big(
+    text: str, unit: str, figure: Figure | None, ink: Ink, shown: Shown, *, idle: bool = False
+) -> list[Row]:
+    rows = big_digits(text, Ink.DIM if idle else _value_ink(figure, ink, shown), shown.glyphs)
+    width = max(row.width for row in rows) + 1
+    words, word_ink = _source_words(figure, shown)
+    rows[1].to(width).add(unit, Ink.TEXT)
+    rows[2].to(width).add("idle" if idle else words, Ink.LABEL if idle else word_ink)
+    return rows
+
+
+def _tall(shown: Shown, width: int, height: int) -> list[Row]:
+    engine = shown.snapshot.engine
+    length = acceptance(engine)
+    throughput = engine.throughput
+    left = _big(
+        fmt.tokens_per_second(throughput.value if throughput else None),
+        "tok/s",
+        throughput,
+        Ink.THROUGHPUT,
+        shown,
+        idle=engine.idle,
+    )
+    right = _big(
+        fmt.number(length.value if length else None, 2),
+        "accepted per pass",
+        length,
+        Ink.ACCEPTANCE,
+        shown,
+    )
+    rows = []
+    half = width // 2
+    for one, other in zip(left, right, strict=True):
+        rows.append(Row().extend(one.cut(half - 1)).to(half).extend(other).cut(width))
+    small = flow(small_figures(shown), width)
+    if height >= 14:
+        rows += [Row(), *small, Row()]
+    else:
+        rows += small
+    return rows + _charts(shown, width, height - len(rows))
+
+
+def _charts(shown: Shown, width: int, height: int) -> list[Row]:
+    """Both charts below each other, or beside each other where there is no height for that."""
+    engine, now = shown.snapshot.engine, shown.now
+    speed = Scale(0.0, nice_ceiling(largest(engine.throughput_history), 50.0))
+    length = Scale(1.0, acceptance_ceiling(engine))
+    args = (
+        (engine.throughput_history, speed, Ink.THROUGHPUT, "tok/s"),
+        (engine.acceptance_history, length, Ink.ACCEPTANCE, "acceptance length"),
+    )
+    glyphs = shown.glyphs
+    if height >= 12:
+        out: list[Row] = []
+        first = (height + 1) // 2
+        for (history, scale, ink, title), lines in zip(args, (first, height - first), strict=True):
+            out.append(Row(title, Ink.LABEL))
+            out += chart(history, now, (width, lines - 1), scale, ink, glyphs)
+        return out
+    if height < 4:
+        return []
+    half = (width - 3) // 2
+    columns = [
+        [Row(title, Ink.LABEL), *chart(history, now, (half, height - 1), scale, ink, glyphs)]
+        for history, scale, ink, title in args
+    ]
+    return [
+        Row().extend(one).to(half + 3).extend(other)
+        for one, other in zip(*columns, strict=True)
+    ]
+
+
+def acceptance_ceiling(engine: EngineView) -> float:
+    """The top of the acceptance scale: the block size where it is known, which none can exceed."""
+    known = engine.knobs.get("block size", "")
+    most = largest(engine.acceptance_history)
+    if known.isdigit() and 2 <= int(known) <= 64 and most <= int(known):
+        return float(int(known))
+    for ceiling in (4.0, 8.0, 16.0, 32.0):
+        if most <= ceiling:
+            return ceiling
+    return nice_ceiling(most, 32.0)
+
+
+def small_figures(shown: Shown) -> list[Row]:
+    """Requests, KV cache, prefill and graphs, each a short piece."""
+    engine, glyphs = shown.snapshot.engine, shown.glyphs
+
+    def piece(label: str, figure: Figure | None, text: str, unit: str = "") -> Row:
+        row = Row(f"{label} ", Ink.LABEL).add(text, _value_ink(figure, Ink.STRONG, shown))
+        if unit and figure is not None:
+            row.add(unit, Ink.LABEL)
+        if figure is not None and shown.figure_stale(figure) and shown.connected:
+            row.add(f" stale {fmt.ago(figure.age(shown.now))}", Ink.WARN)
+        return row
+
+    kv = engine.kv_usage
+    full = kv.value if kv else None
+    pieces = [
+        piece("running", engine.running, fmt.count(engine.running.value if engine.running else None)),
+        piece("queued", engine.queued, fmt.count(engine.queued.value if engine.queued else None)),
+        piece("KV", kv, fmt.number(None if full is None else full * 100), " %")
+        .add(" ")
+        .extend(bar(full, 8, Ink.MEMORY, glyphs)),
+    ]
+    prefill = engine.prefill_throughput
+    if prefill is not None:
+        pieces.append(piece("prefill", prefill, fmt.tokens_per_second(prefill.value), " tok/s"))
+    if engine.graph_in_use is False and not engine.idle:
+        pieces.append(Row(f"{glyphs.warn} no CUDA graph", Ink.WARN))
+    return pieces
+
+
+def _low(shown: Shown, width: int, height: int) -> list[Row]:
+    """Without room for large digits: throughput and acceptance in one line, the rest in the next."""
+    engine = shown.snapshot.engine
+    length, throughput = acceptance(engine), engine.throughput
+    pieces = []
+    speed = fmt.tokens_per_second(throughput.value if throughput else None)
+    for text, unit, figure, ink in (
+        (speed, "tok/s", throughput, Ink.THROUGHPUT),
+        (fmt.number(length.value if length else None, 2), "accepted/pass", length, Ink.ACCEPTANCE),
+    ):
+        idle = engine.idle and figure is throughput
+        words, word_ink = ("idle", Ink.LABEL) if idle else _source_words(figure, shown)
+        value_ink = Ink.DIM if idle else _value_ink(figure, ink, shown)
+        pieces.append(Row(text, value_ink).add(f" {unit} ").add(words, word_ink))
+    rows = [*flow(pieces, width), *flow(small_figures(shown), width)]
+    left = height - len(rows)
+    return rows + _charts(shown, width, left) if left >= 4 else rows[:height]

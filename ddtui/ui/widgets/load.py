@@ -1,0 +1,133 @@
+"""The load as a timeline: one line a phase, with where its fraction comes from and when it will be done."""
+
+from __future__ import annotations
+
+from ddtui.core.events import Phase
+from ddtui.core.snapshot import LoadView, PhaseStatus, PhaseView
+from ddtui.ui import format as fmt
+from ddtui.ui.glyphs import Glyphs
+from ddtui.ui.ink import Ink, Row
+from ddtui.ui.shown import Shown
+from ddtui.ui.widgets.bars import bar
+from ddtui.ui.widgets.canvas import Drawing, Panel
+
+_NAME = 20
+
+
+class LoadPanel(Panel):
+    """The load in progress, or the one that failed."""
+
+    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+        load = shown.snapshot.load
+        drawing = Drawing(title=Row("Load", Ink.TITLE), faded=not shown.connected)
+        if load is None:
+            drawing.rows = [Row("no load seen yet", Ink.LABEL)]
+            return drawing
+        drawing.title.add("  ").extend(eta_row(load, shown))
+        drawing.rows = load_rows(load, shown, width, height)
+        return drawing
+
+
+def eta_row(load: LoadView, shown: Shown) -> Row:
+    """When it will be done, by what; or how it ended."""
+    spent = fmt.duration((load.ended or shown.host_now) - load.began)
+    if load.failed:
+        return Row(f"{shown.glyphs.failed} failed after {spent}", Ink.BAD)
+    if load.finished:
+        return Row(f"done in {spent}", Ink.GOOD)
+    row = Row()
+    if load.fraction is not None:
+        row.add(f"{load.fraction * 100:.0f} %  ", Ink.STRONG)
+    if load.eta_seconds is None:
+        return row.add(f"{spent} so far, no estimate yet", Ink.LABEL)
+    row.add(f"ready in {fmt.duration(load.eta_seconds)}", Ink.STRONG)
+    if load.eta_source:
+        row.add(f"  by {fmt.clean(load.eta_source)}", Ink.LABEL)
+    return row
+
+
+def load_rows(load: LoadView, shown: Shown, width: int, height: int) -> list[Row]:
+    """Warnings, then the phases; with little height only those that are not over."""
+    rows = warning_rows(load, shown)
+    phases = [phase for phase in load.phases if phase.phase is not Phase.READY]
+    room = max(1, height - len(rows))
+    if len(phases) > room:
+        told = [each for each in phases if each.status is not PhaseStatus.SKIPPED]
+        phases = told if len(told) <= room else _around_current(told, room)
+    return [*(phase_row(phase, shown, width) for phase in phases), *rows]
+
+
+def _around_current(phases: list[PhaseView], room: int) -> list[PhaseView]:
+    """The phases that still matter: from the running or failed one on."""
+    at = next(
+        (
+            index
+            for index, each in enumerate(phases)
+            if each.status in {PhaseStatus.RUNNING, PhaseStatus.FAILED}
+        ),
+        0,
+    )
+    start = max(0, min(at, len(phases) - room))
+    return phases[start : start + room]
+
+
+def warning_rows(load: LoadView, shown: Shown) -> list[Row]:
+    """What is wrong with the load, in words."""
+    rows = []
+    if load.stalled_for is not None and not load.finished:
+        words = f"no progress by any source for {fmt.duration(load.stalled_for)}"
+        rows.append(Row(f"{shown.glyphs.warn} {words}", Ink.BAD))
+    if load.straggler and not load.finished:
+        rows.append(Row(f"{shown.glyphs.warn} {fmt.clean(load.straggler)}", Ink.WARN))
+    return rows
+
+
+def _look(status: PhaseStatus, glyphs: Glyphs) -> tuple[str, Ink]:
+    return {
+        PhaseStatus.PENDING: (glyphs.pending, Ink.LABEL),
+        PhaseStatus.RUNNING: (glyphs.running, Ink.BUSY),
+        PhaseStatus.DONE: (glyphs.ok, Ink.GOOD),
+        PhaseStatus.FAILED: (glyphs.failed, Ink.BAD),
+        PhaseStatus.SKIPPED: (glyphs.skipped, Ink.DIM),
+    }[status]
+
+
+def phase_row(phase: PhaseView, shown: Shown, width: int) -> Row:
+    """One phase: symbol, name, bar, percent, seconds of those expected, source or detail."""
+    symbol, ink = _look(phase.status, shown.glyphs)
+    running = phase.status is PhaseStatus.RUNNING
+    quiet = phase.status in {PhaseStatus.PENDING, PhaseStatus.SKIPPED}
+    row = Row(f"{symbol} ", ink)
+    name_ink = Ink.STRONG if running else Ink.LABEL if quiet else Ink.TEXT
+    row.put(str(phase.phase), _NAME, name_ink).add(" ")
+    if phase.status is PhaseStatus.SKIPPED:
+        return row.add("not in this start", Ink.DIM)
+    length = 24 if width >= 90 else 14 if width >= 66 else 8
+    fraction = 1.0 if phase.status is PhaseStatus.DONE else phase.fraction
+    fraction = 0.0 if phase.status is PhaseStatus.PENDING else fraction
+    bar_ink = Ink.PROGRESS if running else Ink.BAD if phase.status is PhaseStatus.FAILED else Ink.GOOD
+    row.extend(bar(fraction, length, bar_ink, shown.glyphs))
+    percent = fmt.number(None if phase.fraction is None else phase.fraction * 100)
+    row.add(" ").put(f"{percent} %" if running else "", 6, Ink.STRONG, right=True)
+    row.add("  ").put(_seconds(phase, shown), 20 if width >= 66 else 17, name_ink)
+    notes = [fmt.clean(each) for each in (phase.source if running else "", phase.detail) if each]
+    return row.add(" ").add(", ".join(notes), Ink.LABEL).cut(width)
+
+
+def _seconds(phase: PhaseView, shown: Shown) -> str:
+    expected = phase.expected_seconds
+    about = f"~{fmt.duration(expected)}" if expected is not None else ""
+    if phase.began is None:
+        return about
+    spent = fmt.duration((phase.ended or shown.host_now) - phase.began)
+    return f"{spent} of {about}" if about and phase.ended is None else spent
+
+
+def summary_row(load: LoadView, shown: Shown) -> Row:
+    """A load that is over, in one line."""
+    glyphs = shown.glyphs
+    if load.ended is None:
+        return Row(f"{glyphs.ok} loaded", Ink.GOOD)
+    spent, since = load.ended - load.began, shown.host_now - load.ended
+    row = Row(f"{glyphs.ok} ", Ink.GOOD).add(f"loaded in {fmt.duration(spent)}", Ink.TEXT)
+    return row.add(f", {fmt.ago(since)} ago", Ink.LABEL)

@@ -1,0 +1,50 @@
+"""The last lines of the unit's journal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ddtui.core.samples import Collector, JournalLine
+from ddtui.ui import format as fmt
+from ddtui.ui.ink import Ink, Row
+from ddtui.ui.shown import Shown
+from ddtui.ui.widgets.canvas import Drawing, Panel
+
+_ERROR_PRIORITY = 3
+
+
+class LogTail(Panel):
+    """As many of the last lines as there is room for; the Log screen has them all."""
+
+    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+        log = shown.snapshot.log
+        drawing = Drawing(title=Row("Log", Ink.TITLE), faded=not shown.connected)
+        if key := shown.keys.get("app.log", ""):
+            drawing.note = Row(f"{key} for all", Ink.LABEL)
+        if trouble := shown.source_trouble(Collector.JOURNAL):
+            drawing.note = Row(trouble, Ink.WARN)
+        # Bars come many to a line shown, so more lines are asked for than are shown.
+        lines = last_lines(log.tail(height * 8), height)
+        drawing.rows = [log_row(line, width) for line in lines]
+        if not lines:
+            drawing.rows = [Row("no line yet", Ink.LABEL)]
+        return drawing
+
+
+def last_lines(lines: Iterable[JournalLine], height: int) -> list[JournalLine]:
+    """The last lines, of each run of progress bar states only the newest."""
+    kept: list[JournalLine] = []
+    for line in lines:
+        if kept and kept[-1].bar and line.bar:
+            kept[-1] = line
+        else:
+            kept.append(line)
+    return kept[-height:] if height > 0 else []
+
+
+def log_row(line: JournalLine, width: int) -> Row:
+    """One line, cut at the width; the Log screen wraps it."""
+    row = Row(f"{fmt.clock(line.stamp)} ", Ink.AXIS)
+    bad = line.priority is not None and line.priority <= _ERROR_PRIORITY
+    ink = Ink.BAD if bad else Ink.ACCEPTANCE if line.from_manager else Ink.LABEL
+    return row.add(line.text, ink).cut(width)

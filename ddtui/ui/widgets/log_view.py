@@ -1,0 +1,330 @@
+"""The scrolling part of the log screen: follows new lines or stays, with a cursor and a selection."""
+
+from __future__ import annotations
+
+from rich.text import Text
+from textual import events
+from textual.cache import LRUCache
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from ddtui.ui.log_filter import LogLine
+from ddtui.ui.log_lines import LogLines
+from ddtui.ui.widgets.log_paint import LogLook, LogPainter, rank_column
+from ddtui.ui.widgets.log_rows import RowMap
+
+SIDE_STEP = 16
+"""Cells that left and right move by."""
+
+_CacheKey = tuple[int, int, LogLook, bool, bool]
+
+
+class LogView(ScrollView, can_focus=True, inherit_bindings=False):
+    """Shows `LogLines`. Whoever lets those work calls `refresh_lines` afterwards."""
+
+    ALLOW_SELECT = False
+    DEFAULT_CSS = """
+    LogView {
+        height: 1fr; background: $background; overflow-x: hidden; overflow-y: scroll;
+        scrollbar-size-vertical: 1;
+    }
+    """
+
+    class Moved(Message):
+        """The cursor moved, or following began or ended."""
+
+        can_replace_any = True
+
+        def can_replace(self, message: Message) -> bool:
+            return isinstance(message, LogView.Moved)
+
+    def __init__(self, lines: LogLines, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.lines = lines
+        self.following = True
+        self.cursor = 0
+        """Number of the line under the cursor."""
+        self.anchor: int | None = None
+        """Number of the line where a selection began."""
+        self.ascii = False
+        self._seen = -1
+        """Number of the last line shown when following ended."""
+        self._wrap = False
+        self._stamps = True
+        self._left = 0
+        self._rows = RowMap()
+        self._built: object = None
+        self._generation = -1
+        self._dropped = 0
+        self._placing = False
+        self._painter: LogPainter | None = None
+        self._cache: LRUCache[_CacheKey, Strip] = LRUCache(2048)
+
+    # ---- what the screen asks ---------------------------------------------------------------
+
+    @property
+    def wrap(self) -> bool:
+        """Whether long lines are wrapped."""
+        return self._wrap
+
+    @property
+    def stamps(self) -> bool:
+        """Whether the host's time is shown."""
+        return self._stamps
+
+    @property
+    def unseen(self) -> int:
+        """Lines shown that came since following ended."""
+        return 0 if self.following else self.lines.after(self._seen)
+
+    def selected(self) -> list[LogLine]:
+        """Lines of the selection, or the line under the cursor, without separators."""
+        shown = self.lines.shown
+        if not shown:
+            return []
+        first, last = sorted((self.cursor, self.cursor if self.anchor is None else self.anchor))
+        begin = self.lines.index_of(first)
+        count = len(shown) - self.lines.after(last)
+        return [line for line in shown[begin : max(begin + 1, count)] if not line.separator]
+
+    def toggle_wrap(self) -> None:
+        """Wrap long lines, or scroll them."""
+        self._wrap, self._left = not self._wrap, 0
+        self.refresh_lines()
+
+    def toggle_stamps(self) -> None:
+        """Show or hide the host's time."""
+        self._stamps = not self._stamps
+        self.refresh_lines()
+
+    def toggle_selection(self) -> None:
+        """Begin a selection at the cursor, or drop it."""
+        if self.anchor is None:
+            self.follow(False)
+            self.anchor = self.cursor
+        else:
+            self.anchor = None
+        self._repaint()
+
+    def follow(self, wanted: bool) -> None:
+        """Follow new lines, or stay."""
+        if wanted:
+            self.following, self.anchor = True, None
+            self._to_end()
+        elif self.following:
+            self.following = False
+            self._seen = self.lines.shown[-1].number if self.lines.shown else -1
+        self._repaint()
+
+    def move(self, step: int) -> None:
+        """Move the cursor by lines. Up stops following; down past the last line starts it."""
+        shown = self.lines.shown
+        if not shown or (self.following and step > 0):
+            return
+        self.follow(False)
+        index = self.lines.index_of(self.cursor) + step
+        if index >= len(shown) and self.anchor is None:
+            self.follow(True)
+            return
+        self._put_cursor(min(max(0, index), len(shown) - 1), back=step < 0)
+
+    def page(self, step: int) -> None:
+        """Move by pages."""
+        if self._wrap:
+            row = self._rows.top_of(self.lines.index_of(self.cursor)) + step * self.size.height
+            target = self._rows.line_at(max(0, min(row, self._rows.height - 1)))[0]
+            lines = target - self.lines.index_of(self.cursor)
+            # A line may fill more than a page.
+            self.move(lines if lines * step > 0 else step)
+        else:
+            self.move(step * max(1, self.size.height - 1))
+
+    def go_to(self, number: int) -> None:
+        """Put the cursor on a line and bring it into view; stops following."""
+        if self.lines.shown:
+            self.follow(False)
+            self._put_cursor(self.lines.index_of(number))
+
+    def to_top(self) -> None:
+        """To the oldest line."""
+        if self.lines.shown:
+            self.go_to(self.lines.shown[0].number)
+            self._place(0)
+
+    def side(self, step: int) -> None:
+        """Scroll long lines sideways; does nothing when they are wrapped."""
+        if not self._wrap:
+            widest = max((line.cells for _, line in self._visible()), default=0)
+            most = max(0, widest - self._look().room + 1)
+            self._left = max(0, min(self._left + step * SIDE_STEP, max(self._left, most)))
+            self._repaint()
+
+    def refresh_lines(self) -> None:
+        """Show what `lines` holds now: after it worked, or when the look has changed."""
+        look = self._look()
+        anchor = self._cursor_offset()
+        built = (look.wrap, look.room if look.wrap else 0, look.stamps)
+        renewed = self._generation != self.lines.generation
+        if renewed or built != self._built:
+            self._built, self._generation = built, self.lines.generation
+            self._dropped = self.lines.dropped
+            self._rows.rebuild(self.lines.shown, look.rows if look.wrap else None)
+            if renewed:
+                self._cache.clear()
+            gone = None
+        else:
+            gone = self._rows.cut(self.lines.dropped - self._dropped)
+            self._dropped = self.lines.dropped
+            self._rows.grow()
+        top = self.scroll_offset.y
+        self._resize_rows()
+        if self.following:
+            self._to_end()
+        elif gone is None:
+            # The lines are other ones: keep the line under the cursor where it was on the screen.
+            self._place(self._rows.top_of(self.lines.index_of(self.cursor)) - anchor)
+            self._clamp_cursor()
+        elif gone:
+            self._place(top - gone)
+            self._clamp_cursor()
+        self.refresh()
+
+    # ---- placing ----------------------------------------------------------------------------
+
+    def _look(self) -> LogLook:
+        return LogLook(
+            width=max(1, self.scrollable_content_region.width),
+            rank_width=rank_column(self.lines.ranks),
+            left=self._left,
+            wrap=self._wrap,
+            stamps=self._stamps,
+            ascii=self.ascii,
+            search=self.lines.search,
+        )
+
+    def _resize_rows(self) -> None:
+        size = Size(max(1, self.scrollable_content_region.width), self._rows.height)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def _cursor_offset(self) -> int:
+        """Rows between the top of the view and the cursor, before lines change."""
+        index = self.lines.index_of(self.cursor)
+        if self._generation == self.lines.generation and index < len(self.lines.shown):
+            return max(
+                0, min(self._rows.top_of(index) - self.scroll_offset.y, self.size.height - 1)
+            )
+        return self.size.height // 2
+
+    def _to_end(self) -> None:
+        if self.lines.shown:
+            self.cursor = self.lines.shown[-1].number
+        self._place(self._rows.height)
+
+    def _place(self, row: int) -> None:
+        """Scroll so that a row is the first one, without taking it for the operator's scrolling."""
+        self._placing = True
+        try:
+            self.scroll_to(y=max(0, min(row, self._rows.height - self.size.height)), animate=False)
+        finally:
+            self._placing = False
+
+    def _put_cursor(self, index: int, *, back: bool = False) -> None:
+        shown = self.lines.shown
+        if shown[index].separator:
+            index = index - 1 if back and index > 0 else min(index + 1, len(shown) - 1)
+        self.cursor = shown[index].number
+        top = self._rows.top_of(index)
+        view_top, height = self.scroll_offset.y, self.size.height
+        if top < view_top:
+            self._place(top - (1 if index and shown[index - 1].separator else 0))
+        elif top + self._rows.rows_of(index) > view_top + height:
+            self._place(min(top, top + self._rows.rows_of(index) - height))
+        self._repaint()
+
+    def _visible(self) -> list[tuple[int, LogLine]]:
+        """Index and line of what is in view."""
+        shown = self.lines.shown
+        if not shown or not self._rows.height:
+            return []
+        top = self.scroll_offset.y
+        last = min(top + self.size.height, self._rows.height) - 1
+        first, _ = self._rows.line_at(min(top, last))
+        end, _ = self._rows.line_at(last)
+        return list(enumerate(shown[first : end + 1], first))
+
+    def _clamp_cursor(self) -> None:
+        """Keep the cursor on a line that is in view."""
+        visible = [line.number for _, line in self._visible() if not line.separator]
+        if visible:
+            self.cursor = max(visible[0], min(self.cursor, visible[-1]))
+
+    def _repaint(self) -> None:
+        self.refresh()
+        self.post_message(self.Moved())
+
+    # ---- Textual ----------------------------------------------------------------------------
+
+    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
+        super().watch_scroll_y(old_value, new_value)
+        if self._placing or round(old_value) == round(new_value):
+            return
+        if new_value < old_value:
+            self.follow(False)
+        elif new_value >= self.max_scroll_y and self.anchor is None:
+            self.follow(True)
+        self._clamp_cursor()
+        self._repaint()
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._repaint_in_new_colors())
+
+    def _repaint_in_new_colors(self) -> None:
+        self._painter = None
+        self._cache.clear()
+        self.refresh()
+
+    def on_resize(self, _event: events.Resize) -> None:
+        self.refresh_lines()
+
+    def on_click(self, event: events.Click) -> None:
+        row = event.y + self.scroll_offset.y
+        if row < self._rows.height:
+            if event.shift and self.anchor is None:
+                self.anchor = self.cursor
+            self.follow(False)
+            self._put_cursor(self._rows.line_at(row)[0])
+
+    def render_line(self, y: int) -> Strip:
+        if self._painter is None:
+            self._painter = LogPainter(self.app.theme_variables)
+        look = self._look()
+        row = y + self.scroll_offset.y
+        shown = self.lines.shown
+        if row >= self._rows.height:
+            return self._empty(y, look) if not shown else self._painter.blank(look.width)
+        index, part = self._rows.line_at(row)
+        line = shown[index]
+        cursor = line.number == self.cursor and not self.following
+        selected = self.anchor is not None and (
+            min(self.anchor, self.cursor) <= line.number <= max(self.anchor, self.cursor)
+        )
+        key = (-line.number - 1 if line.separator else line.number, part, look, cursor, selected)
+        strip = self._cache.get(key)
+        if strip is None:
+            strip = self._painter.strip(line, part, look, cursor=cursor, selected=selected)
+            self._cache.set(key, strip)
+        return strip
+
+    def _empty(self, y: int, look: LogLook) -> Strip:
+        if self._painter is None or y != 0:
+            return Strip.blank(look.width, self.rich_style)
+        words = "no line passes the filters" if self.lines.total else "no line yet"
+        return (
+            Strip(Text(words).render(self.app.console), len(words))
+            .adjust_cell_length(look.width)
+            .apply_style(self.rich_style)
+        )

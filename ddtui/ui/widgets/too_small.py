@@ -1,0 +1,29 @@
+"""Shown instead of the panels in a terminal that is too small for them."""
+
+from __future__ import annotations
+
+from ddtui.ui.ink import Ink, Row
+from ddtui.ui.shown import Shown
+from ddtui.ui.widgets.alerts import link_words
+from ddtui.ui.widgets.canvas import Canvas, Drawing
+from ddtui.ui.widgets.header import link_row, readiness_row
+
+LEAST_WIDTH, LEAST_HEIGHT = 60, 16
+"""The smallest terminal in which the panels are drawn."""
+
+
+class TooSmall(Canvas):
+    """Says what is needed, and still the one thing that matters: how the host stands."""
+
+    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+        stale = not shown.connected
+        shot = shown.snapshot
+        rows = [
+            Row(f"{shown.glyphs.warn} terminal too small", Ink.WARN),
+            Row(f"needs {LEAST_WIDTH}x{LEAST_HEIGHT}, has {self.app.size.width}x{self.app.size.height}"),
+            Row(shot.host, Ink.STRONG).add("  ").extend(link_row(shown)),
+            readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale),
+        ]
+        if words := link_words(shown):
+            rows.append(Row(words, Ink.BAD))
+        return Drawing(rows=[row.cut(width) for row in rows][:height])
