@@ -1,0 +1,317 @@
+"""The simulated scheduler: batches requests, prefills, decodes in passes, counts, and logs as SGLang does.
+
+With clients waiting for tokens it wakes at every pass; with background traffic alone a few times a second, doing the
+passes that were due, so that a demo costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from ddtui.core.clock import Clock
+from ddtui.demo.config import EngineConfig
+from ddtui.demo.speed_model import SpeedModel
+
+_IDLE_WAKE = 0.2
+_IDLE_RESET = 30.0
+"""Seconds after which SGLang zeroes its gauges when nothing runs."""
+
+
+@dataclass
+class Generation:
+    """One request on its way. Times are Unix seconds."""
+
+    rid: str
+    prompt_tokens: int
+    max_tokens: int
+    arrived: float
+    streaming: bool = False
+    watched: bool = True
+    """Whether a client waits for its tokens; background traffic has none."""
+    cached_tokens: int = 0
+    ease: float = 1.0
+    tokens: int = 0
+    passes: int = 0
+    histogram: list[int] = field(default_factory=list)
+    """Passes by drafts accepted."""
+    scheduled: float = 0.0
+    first_token: float = 0.0
+    finished: float = 0.0
+    aborted: bool = False
+    progress: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set whenever `tokens` or `finished` changed."""
+
+    @property
+    def correct_drafts(self) -> int:
+        """Drafts that were accepted."""
+        return sum(index * count for index, count in enumerate(self.histogram))
+
+
+@dataclass
+class Totals:
+    """Counters since the start of the engine."""
+
+    decode_tokens: int = 0
+    prefill_tokens: int = 0
+    cached_tokens: int = 0
+    prompt_tokens: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    generated: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    requests: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
+    aborted: int = 0
+    verify_calls: int = 0
+    first_token: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
+    latency: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
+
+
+@dataclass
+class Gauges:
+    """Figures that move at log lines only, as SGLang's do."""
+
+    running: int = 0
+    queued: int = 0
+    throughput: float = 0.0
+    used_tokens: int = 0
+    acceptance_length: float = 0.0
+    acceptance_rate: float = 0.0
+    cache_hit_rate: float = 0.0
+
+
+@dataclass
+class _Interval:
+    """What happened since the last decode line."""
+
+    began: float = 0.0
+    iterations: int = 0
+    tokens: int = 0
+    passes: int = 0
+    correct: int = 0
+
+
+class Scheduler:
+    """Runs requests at the speed of a SpeedModel."""
+
+    def __init__(
+        self,
+        config: EngineConfig,
+        log: Callable[[str], None],
+        *,
+        capacity: int,
+        clock: Clock,
+        rng: random.Random,
+    ) -> None:
+        self.config = config
+        self.model = SpeedModel(config, rng)
+        self.capacity = capacity
+        """Tokens of KV cache."""
+        self.totals = Totals()
+        self.gauges = Gauges()
+        self.running: list[Generation] = []
+        self.waiting: list[Generation] = []
+        self.lifetime_passes = 0
+        """Verification passes since the start or the last flush, with `lifetime_tokens`."""
+        self.lifetime_tokens = 0
+        self.last_token_at = 0.0
+        self._log = log
+        self._clock = clock
+        self._rng = rng
+        self._work = asyncio.Event()
+        self._interval = _Interval()
+        self._every = max(1, config.number("decode_log_interval", 40))
+        self._limit = max(1, config.number("max_running_requests", 48))
+        self._serial = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether any request runs or waits."""
+        return bool(self.running or self.waiting)
+
+    def submit(
+        self, prompt_tokens: int, max_tokens: int, *, streaming: bool, watched: bool = True
+    ) -> Generation:
+        """Queue a request."""
+        self._serial += 1
+        rid = f"{self._rng.getrandbits(96):024x}{self._serial:08x}"
+        request = Generation(
+            rid,
+            max(1, prompt_tokens),
+            max(1, max_tokens),
+            self._clock(),
+            streaming=streaming,
+            watched=watched,
+            ease=self._rng.uniform(0.97, 1.03),
+            histogram=[0] * (self.model.horizon + 1),
+        )
+        self.waiting.append(request)
+        self._work.set()
+        return request
+
+    def abort(self, rid: str | None) -> None:
+        """End one request, or all of them."""
+        for request in [*self.running, *self.waiting]:
+            if rid is None or request.rid.startswith(rid):
+                request.aborted = True
+                self._finish(request)
+
+    def flush(self) -> bool:
+        """Empty the prefix cache and the lifetime figures; False while requests run."""
+        if self.busy:
+            return False
+        self.lifetime_passes = self.lifetime_tokens = 0
+        self._log("Cache flushed successfully!")
+        return True
+
+    async def run(self) -> None:
+        """Serve until cancelled."""
+        while True:
+            if not self.busy:
+                await self._wait_for_work()
+                self._interval = _Interval(began=self._clock())
+            await self._admit()
+            await self._decode()
+
+    async def _wait_for_work(self) -> None:
+        self._work.clear()
+        try:
+            async with asyncio.timeout(_IDLE_RESET):
+                await self._work.wait()
+        except TimeoutError:
+            self.gauges = Gauges(
+                acceptance_length=self.gauges.acceptance_length,
+                acceptance_rate=self.gauges.acceptance_rate,
+                cache_hit_rate=self.gauges.cache_hit_rate,
+            )
+            await self._work.wait()
+
+    async def _admit(self) -> None:
+        batch: list[Generation] = []
+        while self.waiting and len(self.running) + len(batch) < self._limit:
+            batch.append(self.waiting.pop(0))
+        if not batch:
+            return
+        for request in batch:
+            share = self._rng.uniform(0.0, 0.6) if request.prompt_tokens > 64 else 0.0
+            request.cached_tokens = int(request.prompt_tokens * share)
+            request.scheduled = self._clock()
+        cached = sum(request.cached_tokens for request in batch)
+        new = sum(request.prompt_tokens for request in batch) - cached
+        seconds = self.model.prefill_seconds(new)
+        await asyncio.sleep(seconds)
+        self.totals.prefill_tokens += new
+        self.totals.cached_tokens += cached
+        gauges = self.gauges
+        gauges.running, gauges.queued = len(self.running), len(self.waiting)
+        gauges.cache_hit_rate = cached / (cached + new)
+        self._log(
+            f"Prefill batch, #new-seq: {len(batch)}, #new-token: {new}, #cached-token: {cached}, "
+            f"token usage: {self.used_tokens / self.capacity:.2f}, #running-req: {gauges.running}, "
+            f"#queue-req: {gauges.queued}, #pending-token: 0, cuda graph: False, "
+            f"input throughput (token/s): {new / seconds:.2f}"
+        )
+        now = self._clock()
+        for request in batch:
+            if request.aborted:
+                continue
+            request.tokens, request.first_token = 1, now
+            self.totals.first_token[request.streaming].append(now - request.arrived)
+            self.running.append(request)
+            self._step_ended(request, now)
+
+    async def _decode(self) -> None:
+        if not self.running:
+            return
+        step = self.model.step_seconds(len(self.running))
+        watched = any(request.watched for request in self.running)
+        began = self._clock()
+        await asyncio.sleep(step if watched else _IDLE_WAKE)
+        for _ in range(max(1, min(64, round((self._clock() - began) / step)))):
+            if not self.running:
+                return
+            self._pass()
+
+    def _pass(self) -> None:
+        """One target pass over the batch."""
+        now, interval = self._clock(), self._interval
+        for request in list(self.running):
+            accepted = self.model.accepted(request.ease)
+            emitted = min(accepted + 1, request.max_tokens - request.tokens)
+            request.tokens += emitted
+            request.passes += 1
+            request.histogram[accepted] += 1
+            interval.tokens += emitted
+            interval.passes += 1
+            interval.correct += accepted
+            self.totals.decode_tokens += emitted
+            self.lifetime_tokens += emitted
+            self.lifetime_passes += 1
+            self._step_ended(request, now)
+        self.last_token_at = now
+        interval.iterations += 1
+        if interval.iterations >= self._every:
+            self._log_decode(now)
+
+    def _step_ended(self, request: Generation, now: float) -> None:
+        if request.tokens >= request.max_tokens:
+            self._finish(request)
+        request.progress.set()
+
+    def _finish(self, request: Generation) -> None:
+        now = self._clock()
+        request.finished = now
+        for batch in (self.running, self.waiting):
+            if request in batch:
+                batch.remove(request)
+        totals, streaming = self.totals, request.streaming
+        totals.requests[streaming] += 1
+        totals.aborted += request.aborted
+        totals.prompt_tokens[streaming] += request.prompt_tokens
+        totals.generated[streaming] += request.tokens
+        totals.verify_calls += request.passes if self.config.algorithm else 0
+        totals.latency[streaming].append(now - request.arrived)
+        request.progress.set()
+
+    @property
+    def used_tokens(self) -> int:
+        """Tokens in the KV cache that running requests hold."""
+        return sum(request.prompt_tokens + request.tokens for request in self.running)
+
+    def _log_decode(self, now: float) -> None:
+        interval, gauges = self._interval, self.gauges
+        gauges.running, gauges.queued = len(self.running), len(self.waiting)
+        gauges.used_tokens = self.used_tokens
+        gauges.throughput = interval.tokens / max(now - interval.began, 1e-3)
+        speculation = ""
+        if self.config.algorithm:
+            gauges.acceptance_length = interval.tokens / interval.passes
+            gauges.acceptance_rate = interval.correct / (interval.passes * self.model.horizon)
+            speculation = (
+                f"accept len: {gauges.acceptance_length:.2f}, "
+                f"accept rate: {gauges.acceptance_rate:.2f}, "
+            )
+        self._log(
+            f"Decode batch, #running-req: {gauges.running}, #token: {gauges.used_tokens}, "
+            f"token usage: {gauges.used_tokens / self.capacity:.2f}, {speculation}"
+            f"cuda graph: True, gen throughput (token/s): {gauges.throughput:.2f}, "
+            f"#queue-req: {gauges.queued}"
+        )
+        self._interval = _Interval(began=now)
+
+
+async def background_traffic(scheduler: Scheduler, rng: random.Random) -> None:
+    """A light stream of requests with idle gaps, for ever."""
+    while True:
+        for _ in range(rng.randint(2, 5)):
+            batch = [
+                scheduler.submit(
+                    rng.randint(180, 2600), rng.randint(300, 1100), streaming=True, watched=False
+                )
+                for _ in range(rng.choice((1, 1, 1, 2, 3)))
+            ]
+            for request in batch:
+                while not request.finished:
+                    request.progress.clear()
+                    await request.progress.wait()
+            await asyncio.sleep(rng.uniform(0.1, 0.9))
+        await asyncio.sleep(rng.uniform(3.0, 9.0))
