@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from statistics import median
 
 from ddtui.core.events import Phase
 from ddtui.core.load_history import LoadRecord, differing_flags, time_share
-from ddtui.core.load_phases import PhaseTimeline
-from ddtui.core.load_weights import ALMOST
+from ddtui.core.load_phases import PhaseTimeline, Stretch
+from ddtui.core.load_weights import ALMOST, WeightsProgress
 
 _PEERS = 5
-_TRUST_HISTORY = 12.0
-"""Seconds of this load that weigh as much as what earlier ones say of its pace."""
+_TRUST_LIKE, _TRUST_UNLIKE = 0.08, 0.008
+"""Share of the expected time after which this load's own pace weighs as much as earlier ones'."""
 _PAUSE = 8.0
 """Seconds without a byte that are a pause and no part of the pace."""
 _ACCIDENTS = 2
@@ -132,7 +132,7 @@ def weights_pace(
         return pace
     # A load from the page cache is no slow or fast load from storage: then history tells nothing.
     alike = abs(math.log(pace / max(expected, 0.1))) < 0.5
-    weight = _TRUST_HISTORY if alike else _TRUST_HISTORY / 4
+    weight = max(0.2, expected * (_TRUST_LIKE if alike else _TRUST_UNLIKE))
     trust = active / (active + weight) * min(1.0, shares[-1] / 0.02)
     return math.exp(trust * math.log(pace) + (1 - trust) * math.log(max(expected, 0.1)))
 
@@ -153,14 +153,25 @@ def _recent_pace(
     return sum(gaps) / done if done > 0 else None
 
 
+def paced_from(stretch: Stretch, points: Sequence[tuple[float, float]]) -> float:
+    """Since when the slowest rank loads: the begin of the last rank where that one began late."""
+    late = stretch.all_began
+    return stretch.began if any(at <= late and share > 0.005 for at, share in points) else late
+
+
 def weights_remaining(
-    points: Sequence[tuple[float, float]],
-    began: float,
+    weights: WeightsProgress,
+    stretch: Stretch,
     now: float,
     curve: Sequence[float],
     expected: float | None,
 ) -> float | None:
     """Seconds until the weights are loaded; None when nothing can be said."""
+    points = weights.points
+    if weights.lead and weights.lead[-1][1] > 0.02 and (not points or points[-1][1] < 0.005):
+        # The slowest rank has all before it, and will take what the fastest one takes.
+        return weights_pace(weights.lead, stretch.began, curve, expected)
+    began = paced_from(stretch, points)
     pace = weights_pace(points, began, curve, expected)
     if pace is None:
         return None

@@ -27,7 +27,8 @@ class Stretch:
     began: float
     """Unix seconds on the host's clock, as all times here."""
     ended: float | None = None
-    ranks: set[str] = field(default_factory=set)
+    ranks: dict[str, float] = field(default_factory=dict)
+    """When each rank began it."""
     ended_ranks: dict[str, float] = field(default_factory=dict)
     memory_used: dict[str, int] = field(default_factory=dict)
     """By rank: the engine's own figure of the bytes that the phase took."""
@@ -36,6 +37,11 @@ class Stretch:
     def open(self) -> bool:
         """Whether it has not ended."""
         return self.ended is None
+
+    @property
+    def all_began(self) -> float:
+        """When the last rank began it."""
+        return max(self.ranks.values(), default=self.began)
 
 
 class PhaseTimeline:
@@ -59,7 +65,7 @@ class PhaseTimeline:
             stretch.open or stretch is self.stretches[-1] or rank not in stretch.ranks
         ):
             # More ranks, or more of the same (a KV cache for the drafter right after the target's).
-            stretch.ranks.add(rank)
+            stretch.ranks.setdefault(rank, stamp)
             self._pull_back(stretch, stamp)
             if stretch is self.stretches[-1]:
                 stretch.ended = None
@@ -73,7 +79,7 @@ class PhaseTimeline:
         before = self.stretches[-1]
         # Without gaps: what lies between two phases is counted to the later one.
         self.stretches.append(Stretch(phase, before.ended or max(stamp, before.began)))
-        self.stretches[-1].ranks.add(rank)
+        self.stretches[-1].ranks[rank] = stamp
 
     def _pull_back(self, stretch: Stretch, stamp: float) -> None:
         """Its begin was only guessed, and the log tells an earlier one."""
@@ -100,7 +106,7 @@ class PhaseTimeline:
             return
         if memory_used is not None:
             stretch.memory_used[rank] = memory_used
-        stretch.ranks.add(rank)
+        stretch.ranks.setdefault(rank, stretch.began)
         for earlier in self._open():
             if earlier is stretch:
                 break
@@ -123,7 +129,7 @@ class PhaseTimeline:
 
     def waiting_for(self, stretch: Stretch) -> set[str]:
         """Ranks that have not ended a stretch, those that were never heard of included."""
-        missing = stretch.ranks - stretch.ended_ranks.keys()
+        missing = stretch.ranks.keys() - stretch.ended_ranks.keys()
         known = {rank for rank in stretch.ranks if rank}
         if stretch.phase in WEIGHTS and known and len(known) < self.tp:
             named = {rank_index(rank): rank for rank in known}

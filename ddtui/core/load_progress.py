@@ -18,6 +18,7 @@ from ddtui.core.load_eta import (
     Estimate,
     Experience,
     overdue,
+    paced_from,
     pending,
     weights_pace,
     weights_remaining,
@@ -351,18 +352,19 @@ class LoadTracker:
         weights = self.weights[Phase.TARGET]
         if not weights.points or weights.points[-1][1] < 0.02:
             return Estimate(None, "no earlier load of this model")
-        left = weights_remaining(weights.points, stretch.began, now, (), None)
+        left = weights_remaining(weights, stretch, now, (), None)
         if left is None:
             return Estimate(None, "no earlier load of this model")
         drafter = 0.0 if Phase.DRAFTER in self._without() else self._drafter_by_size(0.0)
         return Estimate(left + drafter, "present rate; weights only")
 
     def _target_left(self, stretch: Stretch, now: float) -> float:
-        points = self.weights[Phase.TARGET].points
-        seen = weights_pace(points, stretch.began, (), None)
+        weights = self.weights[Phase.TARGET]
+        seen = weights_pace(weights.points, paced_from(stretch, weights.points), (), None)
+        seen = seen or weights_pace(weights.lead, stretch.began, (), None)
         expected = self._experience.target_seconds(seen)
         curve = self._experience.curve(seen)
-        left = weights_remaining(points, stretch.began, now, curve, expected)
+        left = weights_remaining(weights, stretch, now, curve, expected)
         return left if left is not None else 0.0
 
     def _pace_against_history(self) -> float:

@@ -80,7 +80,11 @@ def _memory(
         after = tuple(figures[index] for index in sorted(figures)) if complete else ()
         return (0,) * len(after), after
     before = per_gpu(memory.at(stretch.began), gpus)
-    after = per_gpu(memory.at(stretch.ended), gpus)
+    # Each rank at its own end: a rank that waits may give memory back.
+    ends = {rank_index(rank): at for rank, at in stretch.ended_ranks.items()}
+    after = tuple(
+        memory.at(ends.get(index, stretch.ended)).get(gpu, 0) for index, gpu in enumerate(gpus)
+    )
     if len(figures) == len(gpus) == max(figures, default=-1) + 1:
         after = tuple(start + figures[index] for index, start in enumerate(before))
     return before, after

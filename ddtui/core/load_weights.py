@@ -23,6 +23,8 @@ _FINE_BAR = 8
 """A bar with fewer steps than this is coarser than the other sources."""
 _COLD_SHARE = 0.01
 """Reading less of the checkpoint than this is no loading from storage."""
+_CLEARLY = 5.0
+"""A rank that is behind for less than this is none to name, seconds."""
 _STARTUP_READS = 300_000_000
 """Libraries that are read before the weights, bytes (measured)."""
 
@@ -83,8 +85,13 @@ class WeightsProgress:
         self.shards: int | None = None
         self.bar = Bar()
         self.points: Points = []
+        """Of the slowest rank: the load ends with it."""
+        self.lead: Points = []
+        """Of the fastest rank, as far as memory shows it."""
         self.straggler = ""
         self.reading: Reading | None = None
+        self._slowest: int | None = None
+        self._slow_since = 0.0
         self.reads_before: int | None = None
         self.reads: int | None = None
 
@@ -108,27 +115,35 @@ class WeightsProgress:
         return max(0, self.reads - self.reads_before)
 
     def expected(
-        self, stretch: Stretch, gpus: Sequence[int], record: LoadRecord | None
+        self, stretch: Stretch, taken: Sequence[int], record: LoadRecord | None
     ) -> list[int]:
-        """Bytes that each GPU will have taken at the end; empty where nothing tells."""
-        count = len(gpus)
+        """Bytes that each GPU will have taken at the end; empty where nothing tells.
+
+        What has already been exceeded is no longer believed, as long as there is something else.
+        """
+        count, candidates = len(taken), []
         if count and (figures := [each for each in stretch.memory_used.values() if each > 0]):
             # A rank that is done has said it: the others take the same.
-            return [max(figures)] * count
+            candidates.append([max(figures)] * count)
         if count and record is not None:
             before, after = (
                 (record.memory_before, record.memory_target)
                 if self.target
                 else (record.memory_drafter_before, record.memory_drafter)
             )
-            taken = [late - early for early, late in zip(before, after, strict=False)]
-            if len(taken) == count and min(taken) > 0:
-                return taken
-            if sum(taken) > 0:
-                return [sum(taken) // count] * count
+            earlier = [late - early for early, late in zip(before, after, strict=False)]
+            if len(earlier) == count and min(earlier) > 0.5 * max(earlier):
+                candidates.append(earlier)
+            elif len(earlier) == count and max(earlier) > 0:
+                candidates.append([max(earlier)] * count)
+            elif sum(earlier) > 0:
+                candidates.append([sum(earlier) // count] * count)
         if count and self.checkpoint:
-            return [self.checkpoint // count] * count
-        return []
+            candidates.append([self.checkpoint // count] * count)
+        for whole in candidates:
+            if all(part <= 1.03 * end for part, end in zip(taken, whole, strict=True)):
+                return whole
+        return candidates[-1] if candidates else []
 
     def observe(
         self,
@@ -139,11 +154,14 @@ class WeightsProgress:
         record: LoadRecord | None,
     ) -> bool:
         """Weigh the sources at one moment; returns whether there was progress."""
-        expected = self.expected(stretch, gpus, record)
         before, now = memory.at(stretch.began), memory.latest
         taken = [max(0, now.get(gpu, 0) - before.get(gpu, 0)) for gpu in gpus]
+        expected = self.expected(stretch, taken, record)
         shares = [part / whole for part, whole in zip(taken, expected, strict=False) if whole > 0]
         self.straggler = self._behind(shares, gpus, stretch, at)
+        lead = min(ALMOST, max(shares, default=0.0))
+        if len(self.lead) < 1000 and lead > (self.lead[-1][1] if self.lead else 0.0):
+            self.lead.append((at, lead))
         reading = self._choose(at, shares, sum(taken), sum(expected))
         if reading is None:
             return False
@@ -169,7 +187,7 @@ class WeightsProgress:
         slowest = min(shares, default=0.0)
         if self.bar.total >= _FINE_BAR and self.bar.live(at):
             # The bar is rank 0's: where another one is behind it, the load ends with that one.
-            behind = slowest / shares[0] if self.straggler and shares and shares[0] > 0 else 1.0
+            behind = slowest / shares[0] if shares and shares[0] > 0.02 else 1.0
             return Reading(self.bar.fraction * min(1.0, behind), "log bar", steps)
         if shares and slowest < 0.01 and by_reads is not None and max(shares) < 0.01:
             return by_reads
@@ -199,7 +217,9 @@ class WeightsProgress:
                 )
                 return names.get(slowest, f"TP{slowest}")
         position = straggler(shares)
-        if position is None or max(shares) < 0.05:
+        if position is None or position != self._slowest:
+            self._slowest, self._slow_since = position, at
+        if position is None or at - self._slow_since < _CLEARLY:
             return ""
         return f"{names.get(position, f'TP{position}')} (GPU {gpus[position]})"
 
