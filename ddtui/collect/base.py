@@ -129,8 +129,8 @@ async def supervise(
     backoff = FIRST_BACKOFF
     while True:
         await wait_live(host)
-        before = report.status
-        report(SourceStatus.STARTING) if before is None else None
+        if report.status is None:
+            report(SourceStatus.STARTING)
         try:
             await work()
             trouble = SourceTrouble("it ended")
@@ -153,10 +153,7 @@ async def supervise(
         if report.status is SourceStatus.LIVE:
             backoff = FIRST_BACKOFF
         report(trouble.status, trouble.detail, trouble.remedy)
-        if await nudge.wait(backoff):
-            backoff = FIRST_BACKOFF
-        else:
-            backoff = min(longest, backoff * 2)
+        backoff = FIRST_BACKOFF if await nudge.wait(backoff) else min(longest, backoff * 2)
 
 
 class Lines:

@@ -1,9 +1,10 @@
-"""What collectors need to know of each other's findings, kept current from the samples themselves."""
+"""What collectors need to know of each other's findings, kept current from the samples."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import PurePosixPath
 
 from ddtui.core.engine import Engine
 from ddtui.core.samples import (
@@ -91,6 +92,12 @@ class Observed:
     def command_line(self) -> tuple[str, ...]:
         """The unit's command line, secrets removed; empty while unknown."""
         return self.unit.command_line if self.unit is not None else ()
+
+    @property
+    def in_container(self) -> bool:
+        """Whether the unit starts a container, whose processes are in another control group."""
+        name = PurePosixPath(self.command_line[0]).name if self.command_line else ""
+        return name in {"docker", "podman", "nerdctl"}
 
     @property
     def port(self) -> int:

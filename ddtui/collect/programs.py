@@ -77,10 +77,14 @@ GPU_PROCESSES = Program(
     PREAMBLE
     + _FIND_SMI
     + """
-"$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name --format=csv,noheader,nounits
+"$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name --format=csv,noheader,nounits || exit
+echo "@unit"
+[ -z "$1" ] || cat "/sys/fs/cgroup$1/cgroup.procs" 2>/dev/null
+exit 0
 """,
 )
-"""Arguments: nvidia-smi path or empty. One shot."""
+"""Arguments: nvidia-smi path or empty, the unit's control group or empty. One shot: CSV rows, then `@unit` and the
+pids of the unit's processes (whoever leaves them out leaves open which processes are the unit's)."""
 
 # /proc files are read whole (mapfile): reading them line by line makes the kernel build them anew for each line.
 SYSTEM = Program(

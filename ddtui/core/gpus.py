@@ -29,13 +29,13 @@ class Reason(NamedTuple):
 
 
 REASONS = (
-    Reason(0x080, "power brake", Concern.SLOWED),
-    Reason(0x040, "hot (hardware)", Concern.SLOWED),
-    Reason(0x020, "hot", Concern.SLOWED),
-    Reason(0x008, "hardware slowdown", Concern.SLOWED),
+    Reason(0x080, "hw power brake", Concern.SLOWED),
+    Reason(0x040, "hw thermal", Concern.SLOWED),
+    Reason(0x008, "hw slowdown", Concern.SLOWED),
+    Reason(0x020, "sw thermal", Concern.SLOWED),
     Reason(0x004, "power cap", Concern.LIMITED),
     Reason(0x010, "sync boost", Concern.NONE),
-    Reason(0x002, "clocks set", Concern.NONE),
+    Reason(0x002, "app clocks", Concern.NONE),
     Reason(0x100, "display clocks", Concern.NONE),
     Reason(0x001, "idle", Concern.NONE),
 )

@@ -56,10 +56,13 @@ class Collector(enum.StrEnum):
     """The sources that are collected, each on its own."""
 
     GPU = "gpu"
+    GPU_PROCESSES = "gpu processes"
     SYSTEM = "system"
     UNIT = "unit"
     JOURNAL = "journal"
     ENGINE = "engine"
+    LISTENER = "listener"
+    CHECKPOINT = "checkpoint"
 
 
 class SourceStatus(enum.StrEnum):
@@ -187,6 +190,8 @@ class CheckpointSample(Sample, frozen=True, tag=True):
     size: int | None = None
     shards: int | None = None
     path: str = ""
+    disk: str = ""
+    """Device that holds it (`/dev/nvme0n1`), or the name of its file system where there is none."""
 
 
 # ---- the unit -----------------------------------------------------------------------------------
@@ -228,6 +233,9 @@ class UnitStatus(msgspec.Struct, frozen=True):
     """
     environment: tuple[str, ...] = ()
     """`NAME=value` pairs set by the unit; secrets removed."""
+    working_directory: str = ""
+    status_text: str = ""
+    """What the service says of itself (sd_notify STATUS=)."""
 
 
 class UnitSample(Sample, frozen=True, tag=True):
@@ -275,6 +283,8 @@ class JournalLine(msgspec.Struct, frozen=True):
     from_manager: bool = False
     """Written by systemd about the unit, not by the unit's processes."""
     truncated: bool = False
+    continued: bool = False
+    """The rest of a line that journald cut (at 48 KiB): never the beginning of a log line."""
     bar: bool = False
     """A state of a progress bar, not a line of the log: superseded by the next one."""
 

@@ -1,0 +1,163 @@
+"""Reads what `systemctl show` prints: properties, times, lists and commands (systemctl(1))."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Collection
+from datetime import UTC, datetime
+
+from ddtui.core.redact import redact_argv, redact_environment
+from ddtui.core.samples import UnitStatus
+from ddtui.core.text import clean
+
+NOT_SET = frozenset({"", "[not set]", "n/a", "[no data]", "infinity", "18446744073709551615"})
+_EXIT_CODES = {"1": "exited", "2": "killed", "3": "dumped"}
+"""ExecMainCode is the si_code of the SIGCHLD: CLD_EXITED, CLD_KILLED, CLD_DUMPED."""
+_TEXT_LIMIT = 300
+_ARGUMENT_LIMIT = 4000
+_ESCAPES = {
+    "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v",
+    "e": "\x1b", "E": "\x1b", "\\": "\\", "'": "'", '"': '"', "?": "?", "s": " ",
+}  # fmt: skip
+_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_EXEC_START = re.compile(r"\{ path=(?P<path>.*?) ; argv\[\]=(?P<argv>.*?) ; ", re.DOTALL)
+
+
+def parse_properties(lines: list[str], known: Collection[str]) -> dict[str, str]:
+    """`Name=value` lines; a line that begins with none of the `known` names continues the last."""
+    result: dict[str, str] = {}
+    last = ""
+    for line in lines:
+        name, equals, value = line.partition("=")
+        if equals and name in known:
+            last = name
+            result[name] = value
+        elif last:
+            result[last] += "\n" + line
+    return result
+
+
+def parse_time(text: str) -> float | None:
+    """Unix seconds of `Sun 2026-11-29 17:10:33 UTC`; None for no time.
+
+    The programs ask for UTC. A micro-second count (`@1795984817` or plain) is read as well.
+    """
+    text = text.strip()
+    if text in NOT_SET or text == "0":
+        return None
+    if text.startswith("@"):
+        return float(text[1:]) if re.fullmatch(r"@\d+(\.\d+)?", text) else None
+    match = re.search(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)?(?: (\S+))?$", text)
+    if match is None or match[4] not in (None, "UTC", "GMT"):
+        return None
+    moment = datetime.strptime(f"{match[1]} {match[2]}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
+    return moment.timestamp() + float(match[3] or 0)
+
+
+def parse_count(text: str) -> int | None:
+    """A number; None for `[not set]` and its like."""
+    return int(text) if text not in NOT_SET and text.isdecimal() else None
+
+
+def unquote(word: str) -> str:
+    """What bash's `printf %q` was given. Undecodable bytes become U+FFFD."""
+    if word.startswith("$'") and word.endswith("'"):
+        return _unescape(word[2:-1])
+    try:
+        return "".join(shlex.split(word)) if word else ""
+    except ValueError:
+        return word
+
+
+def _unescape(text: str) -> str:
+    def value(match: re.Match[str]) -> str:
+        octal, hexadecimal, letter = match.groups()
+        if octal:
+            return chr(int(octal, 8) & 0xFF)
+        if hexadecimal:
+            return chr(int(hexadecimal, 16))
+        return _ESCAPES.get(letter, "\\" + letter)
+
+    raw = _ESCAPE.sub(value, text)
+    try:  # the escapes stand for bytes
+        return raw.encode("latin-1").decode("utf-8", "replace")
+    except UnicodeEncodeError:
+        return raw
+
+
+def split_words(text: str) -> list[str]:
+    """A list as systemd prints it: words in quotes, in `$'...'`, or as they are."""
+    words: list[str] = []
+    for match in re.finditer(r"""\$'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|\S+""", text, re.DOTALL):
+        word = match.group()
+        if word.startswith("$'"):
+            words.append(_unescape(word[2:-1]))
+        elif len(word) > 1 and word[0] == word[-1] == '"':
+            words.append(re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL))
+        else:
+            words.append(word)
+    return words
+
+
+def parse_exec_start(text: str) -> tuple[str, ...]:
+    """The argv of the first command of ExecStart.
+
+    systemd prints the arguments with blanks between them and nothing around them, so that one
+    with a blank in it comes as several words here. The running process's own command line, where
+    there is one, is exact.
+    """
+    match = _EXEC_START.search(text)
+    return tuple(split_words(match["argv"])) if match is not None else ()
+
+
+def unit_status(name: str, values: dict[str, str], command_line: list[str]) -> UnitStatus:
+    """The unit's state from its properties; secrets are removed and texts cleaned here."""
+    active = values.get("ActiveState", "")
+    entered = parse_time(values.get("ActiveEnterTimestamp", ""))
+    main_started = parse_time(values.get("ExecMainStartTimestamp", ""))
+    starting = active in {"activating", "reloading"} or entered is None
+    running = values.get("MainPID", "0") not in {"", "0"}
+    argv = tuple(command_line) or parse_exec_start(values.get("ExecStart", ""))
+    return UnitStatus(
+        name=clean(values.get("Id") or name, _TEXT_LIMIT),
+        load_state=_word(values, "LoadState"),
+        active_state=_word(values, "ActiveState"),
+        sub_state=_word(values, "SubState"),
+        result=_word(values, "Result"),
+        main_pid=parse_count(values.get("MainPID", "")) or 0,
+        invocation=_word(values, "InvocationID"),
+        started_at=main_started if starting and main_started is not None else entered,
+        state_changed_at=parse_time(values.get("StateChangeTimestamp", "")),
+        restarts=parse_count(values.get("NRestarts", "")),
+        exit_code="" if running else _EXIT_CODES.get(values.get("ExecMainCode", ""), ""),
+        exit_status=_exit_status(values, running),
+        memory=parse_count(values.get("MemoryCurrent", "")),
+        tasks=parse_count(values.get("TasksCurrent", "")),
+        unit_file_state=_word(values, "UnitFileState"),
+        fragment=_word(values, "FragmentPath"),
+        drop_ins=tuple(
+            clean(path, _TEXT_LIMIT) for path in split_words(values.get("DropInPaths", ""))
+        ),
+        control_group=_word(values, "ControlGroup"),
+        needs_daemon_reload=values.get("NeedDaemonReload") == "yes",
+        command_line=_cleaned(redact_argv(argv)),
+        environment=_cleaned(redact_environment(split_words(values.get("Environment", "")))),
+        working_directory=_word(values, "WorkingDirectory"),
+        status_text=_word(values, "StatusText"),
+    )
+
+
+def _word(values: dict[str, str], name: str) -> str:
+    text = values.get(name, "")
+    return "" if text in NOT_SET else clean(text, _TEXT_LIMIT)
+
+
+def _exit_status(values: dict[str, str], running: bool) -> int | None:
+    if running or values.get("ExecMainCode", "0") not in _EXIT_CODES:
+        return None
+    return parse_count(values.get("ExecMainStatus", ""))
+
+
+def _cleaned(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(clean(word, _ARGUMENT_LIMIT) for word in words)
