@@ -30,7 +30,7 @@ class LogLook:
     """Cells of the text scrolled out at the left, when lines are not wrapped."""
     wrap: bool = False
     stamps: bool = True
-    """The host's time in front, in place of the engine's own stamp; else lines as they were written."""
+    """The host's time in front, instead of the engine's own stamp; else lines as written."""
     ascii: bool = False
     search: re.Pattern[str] | None = None
 
@@ -71,8 +71,8 @@ class LogPainter:
     def __init__(self, variables: Mapping[str, str]) -> None:
         self._background = _opaque(variables["background"])
 
-        def ink(name: str, **attributes: bool) -> Style:
-            return Style(color=_opaque(variables[name]).rich_color, **attributes)
+        def ink(name: str, *, bold: bool = False) -> Style:
+            return Style(color=_opaque(variables[name]).rich_color, bold=bold or None)
 
         def ground(name: str) -> Style:
             return Style(bgcolor=_opaque(variables[f"{name}-background"]).rich_color)
@@ -144,10 +144,8 @@ class LogPainter:
         whole = Strip(self._marked(text, _spans(look, line, 0, len(text)), style, cursor=cursor))
         shown = list(whole.crop(look.left, look.left + look.room))
         if look.left and text:
-            shown = [
-                Segment("<" if look.ascii else "‹", self._stamp),
-                *Strip(shown).crop(1, look.room),
-            ]
+            less = Segment("<" if look.ascii else "‹", self._stamp)
+            shown = [less, *Strip(shown).crop(1, look.room)]
         if whole.cell_length > look.left + look.room:
             more = Segment(">" if look.ascii else "›", self._stamp)
             shown = [*Strip(shown).crop(0, look.room - 1), more]

@@ -13,8 +13,8 @@ RowsOf = Callable[[LogLine], int]
 class RowMap:
     """Rows of a growing list of lines that is also cut at its start.
 
-    Without wrapping a line is a row and nothing is stored. With it, `_ends` holds for each line the row
-    after its last one, counted from `_base`, so that cutting the start moves nothing else.
+    Without wrapping a line is a row and nothing is stored. With it, `_ends` holds for each line the
+    row after its last one, counted from `_base`, so that cutting the start moves nothing else.
     """
 
     def __init__(self) -> None:

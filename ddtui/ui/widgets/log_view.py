@@ -1,4 +1,4 @@
-"""The scrolling part of the log screen: follows new lines or stays, with a cursor and a selection."""
+"""The scrolling part of the log screen: it follows new lines or stays, and has a cursor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _CacheKey = tuple[int, int, LogLook, bool, bool]
 
 
 class LogView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Shows `LogLines`. Whoever lets those work calls `refresh_lines` afterwards."""
+    """Shows `LogLines`. Whoever lets those work calls `sync`, when it is time to paint."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = """
@@ -35,18 +35,16 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
     class Moved(Message):
         """The cursor moved, or following began or ended."""
 
-        can_replace_any = True
-
         def can_replace(self, message: Message) -> bool:
             return isinstance(message, LogView.Moved)
 
-    def __init__(self, lines: LogLines, *, id: str | None = None) -> None:
-        super().__init__(id=id)
+    def __init__(self, lines: LogLines) -> None:
+        super().__init__(id="lines")
         self.lines = lines
         self.following = True
         self.cursor = 0
         """Number of the line under the cursor."""
-        self.anchor: int | None = None
+        self.mark: int | None = None
         """Number of the line where a selection began."""
         self.ascii = False
         self._seen = -1
@@ -84,7 +82,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         shown = self.lines.shown
         if not shown:
             return []
-        first, last = sorted((self.cursor, self.cursor if self.anchor is None else self.anchor))
+        first, last = sorted((self.cursor, self.cursor if self.mark is None else self.mark))
         begin = self.lines.index_of(first)
         count = len(shown) - self.lines.after(last)
         return [line for line in shown[begin : max(begin + 1, count)] if not line.separator]
@@ -92,26 +90,26 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
     def toggle_wrap(self) -> None:
         """Wrap long lines, or scroll them."""
         self._wrap, self._left = not self._wrap, 0
-        self.refresh_lines()
+        self.sync()
 
     def toggle_stamps(self) -> None:
         """Show or hide the host's time."""
         self._stamps = not self._stamps
-        self.refresh_lines()
+        self.sync()
 
     def toggle_selection(self) -> None:
         """Begin a selection at the cursor, or drop it."""
-        if self.anchor is None:
+        if self.mark is None:
             self.follow(False)
-            self.anchor = self.cursor
+            self.mark = self.cursor
         else:
-            self.anchor = None
+            self.mark = None
         self._repaint()
 
     def follow(self, wanted: bool) -> None:
         """Follow new lines, or stay."""
         if wanted:
-            self.following, self.anchor = True, None
+            self.following, self.mark = True, None
             self._to_end()
         elif self.following:
             self.following = False
@@ -125,7 +123,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             return
         self.follow(False)
         index = self.lines.index_of(self.cursor) + step
-        if index >= len(shown) and self.anchor is None:
+        if index >= len(shown) and self.mark is None:
             self.follow(True)
             return
         self._put_cursor(min(max(0, index), len(shown) - 1), back=step < 0)
@@ -161,10 +159,11 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             self._left = max(0, min(self._left + step * SIDE_STEP, max(self._left, most)))
             self._repaint()
 
-    def refresh_lines(self) -> None:
-        """Show what `lines` holds now: after it worked, or when the look has changed."""
+    def sync(self) -> None:
+        """Show what `lines` found since, or the same lines in another look."""
+        offset = self._cursor_offset()
+        self.lines.publish()
         look = self._look()
-        anchor = self._cursor_offset()
         built = (look.wrap, look.room if look.wrap else 0, look.stamps)
         renewed = self._generation != self.lines.generation
         if renewed or built != self._built:
@@ -184,7 +183,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             self._to_end()
         elif gone is None:
             # The lines are other ones: keep the line under the cursor where it was on the screen.
-            self._place(self._rows.top_of(self.lines.index_of(self.cursor)) - anchor)
+            self._place(self._rows.top_of(self.lines.index_of(self.cursor)) - offset)
             self._clamp_cursor()
         elif gone:
             self._place(top - gone)
@@ -212,11 +211,9 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
     def _cursor_offset(self) -> int:
         """Rows between the top of the view and the cursor, before lines change."""
         index = self.lines.index_of(self.cursor)
-        if self._generation == self.lines.generation and index < len(self.lines.shown):
-            return max(
-                0, min(self._rows.top_of(index) - self.scroll_offset.y, self.size.height - 1)
-            )
-        return self.size.height // 2
+        if not self.lines.shown:
+            return self.size.height // 2
+        return max(0, min(self._rows.top_of(index) - self.scroll_offset.y, self.size.height - 1))
 
     def _to_end(self) -> None:
         if self.lines.shown:
@@ -273,13 +270,12 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             return
         if new_value < old_value:
             self.follow(False)
-        elif new_value >= self.max_scroll_y and self.anchor is None:
+        elif new_value >= self.max_scroll_y and self.mark is None:
             self.follow(True)
         self._clamp_cursor()
         self._repaint()
 
     def on_mount(self) -> None:
-        super().on_mount()
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self._repaint_in_new_colors())
 
     def _repaint_in_new_colors(self) -> None:
@@ -288,13 +284,13 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh()
 
     def on_resize(self, _event: events.Resize) -> None:
-        self.refresh_lines()
+        self.sync()
 
     def on_click(self, event: events.Click) -> None:
         row = event.y + self.scroll_offset.y
         if row < self._rows.height:
-            if event.shift and self.anchor is None:
-                self.anchor = self.cursor
+            if event.shift and self.mark is None:
+                self.mark = self.cursor
             self.follow(False)
             self._put_cursor(self._rows.line_at(row)[0])
 
@@ -309,8 +305,8 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         index, part = self._rows.line_at(row)
         line = shown[index]
         cursor = line.number == self.cursor and not self.following
-        selected = self.anchor is not None and (
-            min(self.anchor, self.cursor) <= line.number <= max(self.anchor, self.cursor)
+        selected = self.mark is not None and (
+            min(self.mark, self.cursor) <= line.number <= max(self.mark, self.cursor)
         )
         key = (-line.number - 1 if line.separator else line.number, part, look, cursor, selected)
         strip = self._cache.get(key)
