@@ -1,0 +1,69 @@
+"""SGLang: its command lines, log grammar, metrics and endpoints, versions 0.4.6 to 0.5.23."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ddtui.core.engine import LogReader
+from ddtui.core.samples import EngineCounters, ServerInfoSample
+from ddtui.engines.sglang import endpoints, flags, knobs, log_lines, metrics
+from ddtui.engines.sglang.log_reader import SGLangLogReader
+
+
+class SGLang:
+    """`ddtui.core.engine.Engine` for SGLang. Holds nothing; every method is a pure function."""
+
+    name = "sglang"
+
+    def log_reader(self) -> LogReader:
+        """A new reader for one invocation of the unit."""
+        return SGLangLogReader()
+
+    def rank(self, text: str) -> str:
+        """Rank prefix of a line (`TP0`, `DP0 TP1 EP1`), or an empty string."""
+        return log_lines.rank_of(text)
+
+    def severity(self, text: str, priority: int | None) -> str:
+        """`error`, `warning`, `info` or `debug`; SGLang writes no level itself."""
+        return log_lines.severity(text, priority)
+
+    def port(self, command_line: Sequence[str]) -> int:
+        """The HTTP port that a command line asks for, or 30000."""
+        return flags.port(command_line)
+
+    def bind_host(self, command_line: Sequence[str]) -> str:
+        """The address that a command line binds to, or 127.0.0.1."""
+        return flags.bind_host(command_line)
+
+    def models(self, command_line: Sequence[str]) -> dict[str, str]:
+        """`{"target": path, "drafter": path}`, each only where it is given."""
+        return flags.models(command_line)
+
+    def flags(self, command_line: Sequence[str]) -> dict[str, str]:
+        """Flags by name without dashes, values as given, `true` for bare flags."""
+        return flags.flags(command_line)
+
+    def knobs(self, values: dict[str, str | int | float | bool | None]) -> dict[str, str]:
+        """Named knobs found in server arguments or flags, for display."""
+        return knobs.knobs(values)
+
+    def is_command(self, command_line: Sequence[str]) -> bool:
+        """Whether a command line starts SGLang."""
+        return flags.is_command(command_line)
+
+    def parse_metrics(self, text: str) -> EngineCounters | None:
+        """Figures of `/metrics`; None when it is not SGLang's."""
+        return metrics.parse_metrics(text)
+
+    def parse_server_info(
+        self, body: bytes | str, at: float, source: str = "/server_info"
+    ) -> tuple[ServerInfoSample, EngineCounters]:
+        """The server's report and its figures. Raises `endpoints.NotUnderstood`."""
+        return endpoints.parse_server_info(body, at, source)
+
+    def parse_loads(self, body: bytes | str) -> EngineCounters:
+        """Figures of `/v1/loads`. Raises `endpoints.NotUnderstood`."""
+        return endpoints.parse_loads(body)
+
+
+SGLANG = SGLang()
