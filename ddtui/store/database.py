@@ -1,0 +1,178 @@
+"""Opens the database, brings its schema up to date, and words its failures.
+
+Only `_for_sqlite`, `_write_ahead` and the words of failures know which database it is: the rest is
+to run on PostgreSQL as well.
+"""
+
+from __future__ import annotations
+
+import errno
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import alembic.command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from alembic.util import CommandError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
+from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+
+from ddtui.store.errors import StoreError
+
+BUSY_SECONDS = 15.0
+"""How long to wait for another process that is writing."""
+
+_MIGRATIONS = Path(__file__).parent / "migrations"
+_migrating = threading.Lock()
+"""Alembic keeps the migration under way in module globals."""
+
+_ELSEWHERE = "Free or repair it, or name another folder in DDTUI_DATA_DIR"
+_BY_CODE = {
+    "NOTADB": ("it is no SQLite database", "Move the file away; ddtui makes a new one"),
+    "CORRUPT": ("the file is damaged", "Move the file away; ddtui makes a new one"),
+    "FULL": ("the disk is full", _ELSEWHERE),
+    "READONLY": ("it may not be written", _ELSEWHERE),
+    "CANTOPEN": ("it cannot be opened or created", _ELSEWHERE),
+    "PERM": ("it may not be accessed", _ELSEWHERE),
+    "IOERR": ("reading or writing failed", _ELSEWHERE),
+    "BUSY": (
+        f"another process has kept it locked for {BUSY_SECONDS:.0f} s",
+        "Try again, or end the process that holds it",
+    ),
+}
+_BY_ERRNO = {
+    errno.ENOSPC: "FULL",
+    errno.EDQUOT: "FULL",
+    errno.EROFS: "READONLY",
+    errno.EACCES: "PERM",
+    errno.EPERM: "PERM",
+}
+
+
+def open_database(file: Path) -> Engine:
+    """Open a database file with the present schema.
+
+    Raises:
+        StoreError: It cannot be used.
+    """
+    with failures(f"cannot open the database {file}"):
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        engine = create_engine(
+            URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_SECONDS}
+        )
+        _for_sqlite(engine)
+        try:
+            migrate(engine, str(file))
+        except BaseException:
+            engine.dispose()
+            raise
+    return engine
+
+
+def _for_sqlite(engine: Engine) -> None:
+    """Write-ahead log, and transactions that begin where SQLAlchemy begins them."""
+
+    def connected(connection: DBAPIConnection, _record: object) -> None:
+        # The driver's own transactions leave out DDL.
+        connection.isolation_level = None
+        cursor = connection.cursor()
+        try:
+            _write_ahead(cursor)
+            cursor.execute("PRAGMA synchronous=NORMAL")
+            cursor.execute("PRAGMA foreign_keys=ON")
+        finally:
+            cursor.close()
+
+    def begun(connection: Connection) -> None:
+        # A transaction that is going to write takes the lock at once: SQLite does not wait for
+        # it in the middle of one.
+        write = connection.get_execution_options().get("write", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+
+
+def _write_ahead(cursor: DBAPICursor) -> None:
+    """Switch to the write-ahead log; while another process does the same, SQLite does not wait."""
+    deadline = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode=WAL")
+            return
+        except sqlite3.OperationalError as error:
+            busy = error.sqlite_errorname.startswith(("SQLITE_BUSY", "SQLITE_LOCKED"))
+            if not busy or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that writes."""
+    with engine.connect().execution_options(write=True) as connection, connection.begin():
+        yield connection
+
+
+def migrate(engine: Engine, where: str) -> None:
+    """Bring the schema to the one this ddtui knows; safe when several processes do it at once."""
+    config = Config()
+    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    scripts = ScriptDirectory.from_config(config)
+    head = scripts.get_current_head()
+    with engine.connect() as connection:
+        if MigrationContext.configure(connection).get_current_revision() == head:
+            return
+    with _migrating, writing(engine) as connection:
+        # Again, now that nobody else can change it.
+        revision = MigrationContext.configure(connection).get_current_revision()
+        _check_revision(connection, scripts, revision, where)
+        if revision != head:
+            config.attributes["connection"] = connection
+            alembic.command.upgrade(config, "head")
+
+
+def _check_revision(
+    connection: Connection, scripts: ScriptDirectory, revision: str | None, where: str
+) -> None:
+    what = f"cannot use the database {where}"
+    if revision is not None and revision not in {
+        each.revision for each in scripts.walk_revisions()
+    }:
+        raise StoreError(
+            what,
+            f"a newer ddtui has changed its schema (to {revision})",
+            "Upgrade ddtui here, or name another folder in DDTUI_DATA_DIR",
+        )
+    if revision is None and (tables := inspect(connection).get_table_names()):
+        raise StoreError(
+            what,
+            f"it is another program's (it has the table {tables[0]})",
+            "Name another folder in DDTUI_DATA_DIR",
+        )
+
+
+@contextmanager
+def failures(what: str) -> Iterator[None]:
+    """Turn whatever the database raises into a StoreError."""
+    try:
+        yield
+    except OSError as error:
+        code = _BY_ERRNO.get(error.errno or 0, "CANTOPEN")
+        why, remedy = _BY_CODE[code]
+        raise StoreError(what, f"{why} ({error.strerror or error})", remedy) from error
+    except DBAPIError as error:
+        name = str(getattr(error.orig, "sqlite_errorname", "")).removeprefix("SQLITE_")
+        why, remedy = _BY_CODE.get(name.split("_", maxsplit=1)[0], ("", _ELSEWHERE))
+        raise StoreError(
+            what, f"{why} ({error.orig})" if why else str(error.orig), remedy
+        ) from error
+    except (SQLAlchemyError, CommandError) as error:
+        raise StoreError(what, str(error), _ELSEWHERE) from error

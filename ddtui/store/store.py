@@ -1,0 +1,62 @@
+"""The store: one database with everything that outlives a run of ddtui."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import platformdirs
+
+if TYPE_CHECKING:
+    from sqlalchemy.engine import Engine
+
+    from ddtui.store.loads import Loads
+
+FILE_NAME = "ddtui.sqlite3"
+FOLDER_VARIABLE = "DDTUI_DATA_DIR"
+
+
+def data_folder(env: Mapping[str, str] = os.environ) -> Path:
+    """The folder of the database: named by DDTUI_DATA_DIR, else the user's data folder."""
+    if named := env.get(FOLDER_VARIABLE):
+        return Path(named).expanduser()
+    return platformdirs.user_data_path("ddtui", appauthor=False)
+
+
+class Store:
+    """Open it with `Store.open`; its parts are attributes. Methods block: call them in a thread.
+
+    Several threads and several processes may use one database at once. Every method raises
+    StoreError when the database fails.
+    """
+
+    def __init__(self, engine: Engine, loads: Loads, where: str) -> None:
+        self._engine = engine
+        self.loads = loads
+        """Loads of models that became ready."""
+        self.where = where
+        """The database, in words."""
+
+    @classmethod
+    def open(cls, path: Path | None = None) -> Store:
+        """Open the database, made or brought to the present schema where needed.
+
+        Args:
+            path: The database's file; the user's own one by default.
+
+        Raises:
+            StoreError: It cannot be used.
+        """
+        # Not needed for the first screen, and slow to import.
+        from ddtui.store.database import open_database  # noqa: PLC0415
+        from ddtui.store.loads import Loads  # noqa: PLC0415
+
+        file = path if path is not None else data_folder() / FILE_NAME
+        engine = open_database(file)
+        return cls(engine, Loads(engine, str(file)), str(file))
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._engine.dispose()
