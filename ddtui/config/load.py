@@ -98,6 +98,7 @@ def parse(text: str, file: Path) -> Config:
         lines = key_lines(text)
         placed = [_placed(where, message, file, lines) for where, message in problems]
         raise ConfigError(sorted(placed, key=lambda problem: problem.line or 0))
+    document["keys"] = dict(_flat(document.get("keys", {})))
     return msgspec.convert(document, Config, strict=True)
 
 
@@ -165,17 +166,24 @@ def _table_problems(
 
 
 def _keys_problems(table: dict[str, Any]) -> Iterator[_Found]:
-    for action, keys in table.items():
+    for action, keys in _flat(table):
         try:
             msgspec.convert({action: keys}, Keys, strict=True)
         except msgspec.ValidationError:
             expected = 'expected a key, such as "ctrl+r", or a list of keys'
-            if isinstance(keys, dict):
-                expected += f'; quote an id with a dot: "{action}.{next(iter(keys), "...")}"'
             yield ("keys", action), f"got {_toml_type(keys)}; {expected}"
             continue
         if not keys or (isinstance(keys, list) and "" in keys):
             yield ("keys", action), "names no key; remove the line for the default"
+
+
+def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Keys by action id: TOML makes nested tables of an unquoted `log.search`."""
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 def _host_problems(host: str, section: Any) -> Iterator[_Found]:
@@ -231,7 +239,10 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
                 found.setdefault(table, number)
             elif "=" in stripped and not stripped.startswith("#"):
                 key = stripped.partition("=")[0]
-                found.setdefault((*table, *_path(tomli.loads(f"{key}=0"))), number)
+                path = (*table, *_path(tomli.loads(f"{key}=0")))
+                if path[0] == "keys":  # an id with dots, quoted or not
+                    path = ("keys", ".".join(path[1:]))
+                found.setdefault(path, number)
         except tomli.TOMLDecodeError:
             continue  # a line inside a list over several lines
     return found

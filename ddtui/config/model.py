@@ -36,7 +36,10 @@ VariableName = Annotated[str, Meta(max_length=255, pattern=r"^[A-Za-z_][A-Za-z0-
 class UiOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[ui]`: how the screens look."""
 
-    theme: Annotated[Text, Meta(description="name of a theme, such as ddtui-dark")] = "ddtui-dark"
+    theme: Annotated[
+        Annotated[str, Meta(max_length=100, pattern=r"^[^\x00-\x1f\x7f]*\Z")],
+        Meta(description="name of a theme; empty for the built-in default"),
+    ] = ""
     paint_interval: Annotated[
         Seconds, Meta(description="seconds between two paints of live figures, 0.1 to 60")
     ] = 1.0
@@ -123,6 +126,10 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             action: (keys,) if isinstance(keys, str) else keys for action, keys in self.keys.items()
         }
 
+    def key_table(self) -> dict[str, object]:
+        """The `[keys]` table as the key map reads it."""
+        return {action: list(keys) for action, keys in self.key_map().items()}
+
 
 def option_fields(table: type[msgspec.Struct]) -> dict[str, msgspec.structs.FieldInfo]:
     """The options of a table by name, in their order."""
@@ -133,6 +140,11 @@ def description(field: msgspec.structs.FieldInfo) -> str:
     """What an option means and takes."""
     metas: tuple[Any, ...] = typing.get_args(field.type)[1:]
     return next((str(m.description) for m in metas if isinstance(m, Meta) and m.description), "")
+
+
+def is_unit_name(name: str) -> bool:
+    """Whether `name` can name a service; `.service` may be left out."""
+    return len(name) <= 255 and re.match(UNIT_PATTERN, name) is not None
 
 
 def is_host_name(name: str) -> bool:

@@ -1,0 +1,171 @@
+"""`ddtui config`: write, check, find and print the configuration."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import msgspec
+import typer
+
+from ddtui.cli.context import told
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.output import emit, emit_json, say
+from ddtui.config.edit import write_default
+from ddtui.config.errors import ConfigError, Problem
+from ddtui.config.load import Loaded
+from ddtui.config.model import HostOptions, UiOptions, option_fields
+from ddtui.config.paths import find_config
+
+app = typer.Typer(
+    help="Write, check, find and print the configuration.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+@app.command()
+def path(context: typer.Context) -> None:
+    """Print where the configuration lies."""
+    with told(context) as options:
+        found = find_config(options.config)
+        emit(str(found.file))
+        say(f"{found.origin}; {'exists' if found.file.is_file() else 'there is no such file'}")
+
+
+@app.command()
+def init(
+    context: typer.Context,
+    force: Annotated[
+        bool, typer.Option("--force", help="Replace an existing file; it is kept as .bak.")
+    ] = False,
+) -> None:
+    """Write a first file with every option, its meaning and its default, as comments."""
+    with told(context) as options:
+        file = find_config(options.config).file
+        kept = write_default(file, force=force)
+        if kept is not None:
+            say(f"the older file is kept as {kept}")
+        say("written:")
+        emit(str(file))
+
+
+@app.command()
+def validate(context: typer.Context) -> None:
+    """Check the file; exit status 1 when it has mistakes, each told with its place."""
+    with told(context) as options:
+        try:
+            loaded = options.load()
+            problems = key_problems(loaded)
+        except ConfigError as error:
+            problems = list(error.problems)
+        for problem in problems:
+            emit(str(problem))
+        if problems:
+            say(f"{len(problems)} {'mistake' if len(problems) == 1 else 'mistakes'}")
+            raise typer.Exit(ExitCode.FAILED)
+        if loaded.exists:
+            emit(f"{loaded.path.file}: no mistakes")
+        else:
+            emit(f"{loaded.path.file}: there is no such file; the defaults are in force")
+
+
+@app.command("print")
+def print_(
+    context: typer.Context,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Print what is in force and where each value comes from. Shows no secrets."""
+    with told(context) as options:
+        loaded = options.load()
+        if as_json:
+            emit_json(_as_json(loaded))
+        else:
+            emit("\n".join(_as_toml(loaded)))
+
+
+def key_problems(loaded: Loaded) -> list[Problem]:
+    """Mistakes in `[keys]`, which only the screens' own list of actions can tell."""
+    if not loaded.config.keys:
+        return []
+    from ddtui.ui.keymap import KeymapError, read_keymap
+
+    try:
+        read_keymap(loaded.config.key_table())
+    except KeymapError as error:
+        return [Problem(problem, file=loaded.path.file) for problem in error.problems]
+    return []
+
+
+def check_keys(loaded: Loaded) -> None:
+    """Raise ConfigError when `[keys]` has mistakes."""
+    if problems := key_problems(loaded):
+        raise ConfigError(problems)
+
+
+def _shown(name: str, value: Any) -> Any:
+    """A value without secrets: a program's arguments may hold one."""
+    if name == "api_key_command" and value:
+        return [value[0], *(["..."] if len(value) > 1 else [])]
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _as_json(loaded: Loaded) -> dict[str, Any]:
+    def table(options: msgspec.Struct) -> dict[str, Any]:
+        return {name: _shown(name, getattr(options, name)) for name in option_fields(type(options))}
+
+    config = loaded.config
+    return {
+        "file": str(loaded.path.file),
+        "origin": loaded.path.origin,
+        "exists": loaded.exists,
+        "ui": table(config.ui),
+        "keys": {action: list(keys) for action, keys in config.key_map().items()},
+        "hosts": {name: table(options) for name, options in config.hosts.items()},
+    }
+
+
+def _as_toml(loaded: Loaded) -> list[str]:
+    import tomlkit
+
+    def origin(*where: str) -> str:
+        line = loaded.lines.get(where)
+        return "file" if line is None else f"line {line}"
+
+    def table(where: tuple[str, ...], options: UiOptions | HostOptions) -> list[tuple[str, str]]:
+        rows = []
+        for name, field in option_fields(type(options)).items():
+            value = getattr(options, name)
+            if value is None:
+                continue
+            source = "default" if value == field.default and not set_here(*where, name) else ""
+            text = tomlkit.item(_shown(name, value)).as_string()
+            rows.append((f"{name} = {text}", source or origin(*where, name)))
+        return rows
+
+    def set_here(*where: str) -> bool:
+        return where in loaded.lines
+
+    config = loaded.config
+    state = "" if loaded.exists else " (there is no such file: defaults)"
+    lines = [f"# {loaded.path.file}{state}, chosen by: {loaded.path.origin}"]
+    blocks: list[tuple[str, list[tuple[str, str]]]] = [("[ui]", table(("ui",), config.ui))]
+    if config.keys:
+        rows = [
+            (
+                f"{tomlkit.key(action).as_string()} = {tomlkit.item(list(keys)).as_string()}",
+                origin("keys", action),
+            )
+            for action, keys in config.key_map().items()
+        ]
+        blocks.append(("[keys]", rows))
+    for name, options in config.hosts.items():
+        header = f"[hosts.{tomlkit.key(name).as_string()}]"
+        blocks.append((header, table(("hosts", name), options)))
+    width = max(len(text) for _, rows in blocks for text, _ in rows)
+    for header, rows in blocks:
+        lines += [
+            "",
+            header,
+            *(f"{text.ljust(min(width, 60))}  # {source}" for text, source in rows),
+        ]
+    return lines

@@ -1,0 +1,141 @@
+"""`ddtui connect HOST`: the live monitor."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from ddtui.cli.arguments import HostArgument, UnitOption, UserUnitOption
+from ddtui.cli.config import check_keys
+from ddtui.cli.context import host_of, told
+from ddtui.cli.logs import set_up_log
+from ddtui.cli.output import say
+from ddtui.config.errors import ConfigError
+from ddtui.config.hosts import HostTarget, Reach
+from ddtui.config.load import Loaded
+
+if TYPE_CHECKING:
+    from ddtui.cli.live import Overrides, Watched
+    from ddtui.ui.source import UiSettings
+
+
+class Choices(msgspec.Struct, frozen=True):
+    """Options of the screen that the command line sets."""
+
+    theme: str | None
+    read_only: bool
+    no_mouse: bool
+    fail: bool
+
+
+# The verb's options are its parameters.
+def connect(  # noqa: PLR0913, PLR0917
+    context: typer.Context,
+    host: HostArgument,
+    unit: UnitOption = None,
+    user_unit: UserUnitOption = None,
+    theme: Annotated[
+        str | None, typer.Option("--theme", metavar="THEME", help="Theme to begin with.")
+    ] = None,
+    read_only: Annotated[
+        bool, typer.Option("--read-only", help="Offer nothing that changes the host.")
+    ] = False,
+    no_mouse: Annotated[
+        bool, typer.Option("--no-mouse", help="Leave the mouse to the terminal.")
+    ] = False,
+    fail: Annotated[
+        bool, typer.Option("--fail", help="End if the host cannot be reached at the start.")
+    ] = False,
+    scenario: Annotated[
+        str | None,
+        typer.Option("--scenario", metavar="NAME", help="What the simulated host goes through."),
+    ] = None,
+) -> None:
+    """Show a host live.
+
+    A host that cannot be reached is tried again and again, with the screen open. Unknown host keys
+    are asked about before the screen opens.
+    """
+    with told(context) as options:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise ConfigError.of(
+                "`connect` needs a terminal; `ddtui status` prints the same figures as text or JSON"
+            )
+        loaded = options.load()
+        check_keys(loaded)
+        target = host_of(loaded, host)
+        set_up_log(debug=options.debug)
+        from ddtui.cli.live import Overrides
+
+        overrides = Overrides(unit, user_unit, scenario)
+        choices = Choices(theme, read_only, no_mouse, fail)
+        code = asyncio.run(_hosts_in_turn(loaded, target, overrides, choices))
+        if code:
+            raise typer.Exit(code)
+
+
+async def _hosts_in_turn(
+    loaded: Loaded, target: HostTarget, overrides: Overrides, choices: Choices
+) -> int:
+    """One host after another, as the operator switches between them."""
+    from ddtui.cli.live import Overrides, watched
+
+    while True:
+        source = await watched(target, overrides)
+        try:
+            following, code = await _screen(source, loaded, choices)
+        finally:
+            await source.close()
+        if following is None:
+            return code
+        target, overrides = host_of(loaded, following), Overrides()
+
+
+async def _screen(source: Watched, loaded: Loaded, choices: Choices) -> tuple[str | None, int]:
+    """Reach a host and show it until the operator leaves: the host to show next, and the status."""
+    from ddtui.cli.first_contact import reach
+    from ddtui.hosts.base import LinkDown
+
+    if source.target.reach is Reach.SSH:
+        say(f"connecting to {source.name} ...")
+    # What collects begins, and the screen's code is loaded, while the host is being reached.
+    await source.start()
+    loading = asyncio.create_task(asyncio.to_thread(_load_ui))
+    try:
+        reached = await reach(source.host)
+    finally:
+        await loading
+    link = source.host.link
+    if not reached and choices.fail:
+        raise LinkDown(link.detail or f"{source.name} cannot be reached", link.remedy)
+    return await _run_app(source, loaded, choices)
+
+
+def _load_ui() -> None:
+    import ddtui.ui.app  # noqa: F401
+
+
+async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[str | None, int]:
+    from ddtui.ui.app import DdtuiApp
+
+    settings = _ui_settings(loaded, choices)
+    app = DdtuiApp(source, settings=settings, read_only=choices.read_only)
+    await app.run_async(mouse=settings.mouse)
+    return None, app.return_code or 0
+
+
+def _ui_settings(loaded: Loaded, choices: Choices) -> UiSettings:
+    from ddtui.ui.source import UiSettings
+
+    options = loaded.config.ui
+    return UiSettings(
+        theme=options.theme if choices.theme is None else choices.theme,
+        keys=loaded.config.key_table(),
+        paint_interval=options.paint_interval,
+        mouse=options.mouse and not choices.no_mouse,
+        ascii=options.ascii,
+    )

@@ -1,0 +1,92 @@
+"""What every verb shares: the options given before it, and how its failures are told."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import typer
+
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.output import clean, say
+from ddtui.config.api_key import ApiKeyError
+from ddtui.config.errors import ConfigError
+from ddtui.config.hosts import HostTarget, find_host
+from ddtui.config.load import Loaded, load
+
+
+class Options(msgspec.Struct, frozen=True):
+    """The options given before the verb."""
+
+    config: Path | None = None
+    debug: bool = False
+
+    def load(self) -> Loaded:
+        """The configuration. Raises ConfigError."""
+        return load(self.config)
+
+
+def options_of(context: typer.Context) -> Options:
+    """The options given before the verb."""
+    found = context.find_object(Options)
+    return found if found is not None else Options()
+
+
+def host_of(loaded: Loaded, name: str) -> HostTarget:
+    """The host that was asked for; a likely misspelling is pointed out."""
+    target = find_host(loaded.config, name)
+    if target.hint:
+        say(f"{name} is not in the configuration and is taken as an SSH alias; {target.hint}")
+    return target
+
+
+@contextmanager
+def told(context: typer.Context) -> Iterator[Options]:
+    """Run a verb; what fails is told in one clear message and an exit status.
+
+    A traceback is shown only with --debug.
+    """
+    options = options_of(context)
+    try:
+        yield options
+    except (typer.Exit, typer.Abort):
+        raise
+    except KeyboardInterrupt:
+        say("interrupted")
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except BrokenPipeError:
+        raise
+    except Exception as error:
+        if options.debug:
+            say(traceback.format_exc().rstrip())
+        code = _tell(error, debug=options.debug)
+        raise typer.Exit(code) from error
+
+
+def _tell(error: Exception, *, debug: bool) -> ExitCode:
+    from ddtui.hosts.base import HostError, LinkDown, LinkRefused
+
+    if isinstance(error, ConfigError):
+        for problem in error.problems:
+            say(f"error: {problem}")
+        return ExitCode.USAGE
+    if isinstance(error, ApiKeyError):
+        say(f"error: {error}")
+        return ExitCode.FAILED
+    if isinstance(error, HostError):
+        say(f"error: {clean(error.what)}")
+        if error.remedy:
+            say(f"       {clean(error.remedy)}")
+        if isinstance(error, LinkRefused):
+            return ExitCode.REFUSED
+        return ExitCode.UNREACHABLE if isinstance(error, LinkDown) else ExitCode.FAILED
+    from ddtui.cli.logs import log_unexpected
+
+    say(f"error: {type(error).__name__}: {clean(str(error))}")
+    if not debug:
+        where = log_unexpected(error)
+        say(f"       This is a fault in ddtui. {where}--debug shows where it happened.")
+    return ExitCode.FAILED

@@ -1,0 +1,36 @@
+"""`ddtui doctor HOST`: every prerequisite, on this machine and on the host, with its remedy."""
+
+from __future__ import annotations
+
+import asyncio
+
+import typer
+
+from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
+from ddtui.cli.context import told
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.logs import set_up_log
+
+
+def doctor(
+    context: typer.Context,
+    host: HostArgument,
+    as_json: JsonOption = False,
+    unit: UnitOption = None,
+    user_unit: UserUnitOption = None,
+) -> None:
+    """Check everything that ddtui needs, here and on the host, and say what to do.
+
+    Changes nothing. Exit status 1 when there is a FAIL.
+    """
+    with told(context) as options:
+        from ddtui.cli.doctor.examination import examine
+        from ddtui.cli.doctor.printing import Printer
+        from ddtui.cli.live import Overrides
+
+        set_up_log(debug=options.debug)
+        printer = Printer(as_json=as_json)
+        asyncio.run(examine(options, host, Overrides(unit, user_unit), printer))
+        printer.finish()
+        if printer.failed:
+            raise typer.Exit(ExitCode.FAILED)

@@ -1,0 +1,78 @@
+"""Whether the engine can be reached over the link, and whether it takes our key."""
+
+from __future__ import annotations
+
+import httpx
+
+from ddtui.cli.doctor.check import Check, fail, ok, skip, warn
+from ddtui.hosts.base import Host
+
+TIMEOUT = 8.0
+
+
+async def reach_engine(host: Host, address: str, port: int, api_key: str | None) -> list[Check]:
+    """Ask the engine something that needs no load: what it serves."""
+    url = f"http://{_bracketed(address)}:{port}"
+    where = f"{_bracketed(address)}:{port} on the host"
+    headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
+    async with httpx.AsyncClient(
+        transport=host.transport(), timeout=TIMEOUT, base_url=url, headers=headers
+    ) as client:
+        try:
+            answer = await client.get("/v1/models")
+        except httpx.ConnectError as error:
+            return _not_connected(str(error), where)
+        except httpx.TimeoutException:
+            return [
+                ok("forwarding", "connections through the link are allowed"),
+                warn("engine http", f"{where} took the connection and did not answer"),
+            ]
+        except httpx.HTTPError as error:
+            return [fail("engine http", f"{where}: {type(error).__name__}: {error}")]
+    return [
+        ok("forwarding", "connections through the link are allowed"),
+        *_answered(answer.status_code, where, with_key=api_key is not None),
+    ]
+
+
+def _not_connected(said: str, where: str) -> list[Check]:
+    lowered = said.lower()
+    if "forbid" in lowered or "prohibited" in lowered:
+        return [
+            fail(
+                "forwarding",
+                said,
+                "set AllowTcpForwarding yes (or local) in the host's sshd_config, at least for"
+                " this user (Match User)",
+            ),
+            skip("engine http", "not reachable without forwarding"),
+        ]
+    return [
+        ok("forwarding", "connections through the link are allowed"),
+        warn("engine http", f"nothing answers at {where}: {said}", "is the engine up?"),
+    ]
+
+
+def _answered(status: int, where: str, *, with_key: bool) -> list[Check]:
+    if status in {401, 403}:
+        if with_key:
+            return [
+                ok("engine http", f"answers at {where}"),
+                fail("api key", "the engine refuses the key", "check what gives it (api_key_...)"),
+            ]
+        return [
+            ok("engine http", f"answers at {where}"),
+            fail(
+                "api key",
+                "the engine asks for one and none is configured",
+                "set api_key_env or api_key_command in the host's section",
+            ),
+        ]
+    if status >= 400:
+        return [warn("engine http", f"{where} answers with status {status}")]
+    key = "the engine takes it" if with_key else "none is needed"
+    return [ok("engine http", f"answers at {where}"), ok("api key", key)]
+
+
+def _bracketed(address: str) -> str:
+    return f"[{address}]" if ":" in address else address

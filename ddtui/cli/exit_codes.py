@@ -1,0 +1,26 @@
+"""What the exit status of `ddtui` says. A test holds the operating guide to the same words."""
+
+from __future__ import annotations
+
+import enum
+
+
+class ExitCode(enum.IntEnum):
+    """Exit status of every verb."""
+
+    description: str
+
+    def __new__(cls, value: int, description: str) -> ExitCode:
+        """A status with its meaning."""
+        member = int.__new__(cls, value)
+        member._value_ = value
+        member.description = description
+        return member
+
+    OK = 0, "done; for `status`: the engine is ready"
+    FAILED = 1, "something failed, as the message says; for `doctor`: at least one FAIL"
+    USAGE = 2, "the command line or the configuration is wrong"
+    UNREACHABLE = 3, "there is no connection to the host"
+    REFUSED = 4, "the host refused the login, or its key is unknown or has changed"
+    NOT_READY = 5, "`status`: the host answers and the engine is not ready"
+    INTERRUPTED = 130, "ended by Ctrl+C"

@@ -1,0 +1,49 @@
+"""Watching a host just long enough to report on it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from ddtui.cli.live import Watched
+from ddtui.cli.output import clean, say
+from ddtui.core.samples import Collector, LinkState, SourceStatus
+from ddtui.core.snapshot import ReadinessState, Snapshot
+
+LOOK_FOR = 5.0
+"""Seconds after which a report is made of what there is."""
+SETTLE = 2.0
+"""Seconds for figures that need two readings, once every source has said something."""
+
+
+async def collected(source: Watched, wait: float = 0.0) -> Snapshot:
+    """The snapshot once there is enough of it, or time is up."""
+    loop = asyncio.get_running_loop()
+    began = loop.time()
+    spoken_at: float | None = None
+    told_before = ""
+    while True:
+        snapshot = source.snapshot_now()
+        passed = loop.time() - began
+        ready = snapshot.readiness.state is ReadinessState.READY
+        if snapshot.link.state is LinkState.REFUSED:
+            return snapshot
+        if spoken_at is None and has_spoken(snapshot):
+            spoken_at = passed
+        complete = spoken_at is not None and (
+            passed - spoken_at >= SETTLE or (ready and snapshot.engine.throughput is not None)
+        )
+        out_of_time = passed >= LOOK_FOR
+        if (complete or out_of_time) and (ready or passed >= wait):
+            return snapshot
+        if wait and (complete or out_of_time) and snapshot.readiness.summary != told_before:
+            told_before = snapshot.readiness.summary
+            say(f"{passed:4.0f} s  {clean(told_before)}")
+        await asyncio.sleep(0.1)
+
+
+def has_spoken(snapshot: Snapshot) -> bool:
+    """Whether every source has said something: figures, or that it has none."""
+    return snapshot.link.state is LinkState.LIVE and all(
+        source is not None and source.status is not SourceStatus.STARTING
+        for source in map(snapshot.sources.get, Collector)
+    )

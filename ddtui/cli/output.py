@@ -1,0 +1,72 @@
+"""What verbs print: data on standard output, narration on standard error, both safe and plain."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any, TextIO
+
+import msgspec
+
+from ddtui.core import text as core_text
+
+MAX_TEXT = 2_000
+"""Most characters of one text from elsewhere."""
+
+_CODES = {"green": 32, "yellow": 33, "red": 31, "cyan": 36, "bold": 1, "dim": 2}
+
+
+def clean(text: str) -> str:
+    """Text from elsewhere without anything that a terminal would act on; capped."""
+    return core_text.clean(text, MAX_TEXT)
+
+
+def say(text: str) -> None:
+    """Narrate on standard error."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def emit(text: str) -> None:
+    """Print data on standard output."""
+    print(text, flush=True)
+
+
+def emit_json(value: object) -> None:
+    """Print one JSON document on standard output, indented, keys in the order of the types."""
+    plain: Any = msgspec.json.encode(value, enc_hook=str)
+    sys.stdout.write(msgspec.json.format(plain, indent=2).decode() + "\n")
+    sys.stdout.flush()
+
+
+class Paint:
+    """Colours for a stream; none where it is no terminal, or with NO_COLOR or TERM=dumb."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        stream = stream or sys.stdout
+        self.enabled = (
+            stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+        )
+
+    def __call__(self, text: str, *styles: str) -> str:
+        """`text` in the given styles: green, yellow, red, cyan, bold, dim."""
+        if not self.enabled or not styles or not text:
+            return text
+        codes = ";".join(str(_CODES[style]) for style in styles)
+        return f"\x1b[{codes}m{text}\x1b[0m"
+
+
+def table(rows: Iterable[Sequence[str]], right: Iterable[int] = (), gap: str = "  ") -> list[str]:
+    """Rows of plain text as aligned lines; columns in `right` are set to the right."""
+    cells = [list(row) for row in rows]
+    if not cells:
+        return []
+    widths = [max(len(row[n]) for row in cells) for n in range(len(cells[0]))]
+    to_right = set(right)
+    return [
+        gap.join(
+            cell.rjust(width) if n in to_right else cell.ljust(width)
+            for n, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]

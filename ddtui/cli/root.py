@@ -1,0 +1,57 @@
+"""The command line as a whole: the options before the verb, and all verbs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import ddtui
+from ddtui.cli import config, connect, doctor, hosts, init, status
+from ddtui.cli.context import Options
+from ddtui.cli.output import emit
+
+app = typer.Typer(
+    name="ddtui",
+    help="Terminal UI for live operation of GPU inference hosts over SSH.",
+    epilog="HOST is a configured host, an SSH alias, user@host, `local` or `demo`.",
+    no_args_is_help=True,
+    # Plain help is quick and works everywhere; a traceback with local values would show secrets.
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        emit(f"ddtui {ddtui.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="Configuration file to use."),
+    ] = None,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show tracebacks; log in more detail.")
+    ] = False,
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options before the verb."""
+    context.obj = Options(config, debug)
+
+
+app.command()(connect.connect)
+app.command()(status.status)
+app.command()(doctor.doctor)
+app.command()(init.init)
+app.command()(hosts.hosts)
+app.add_typer(config.app, name="config")

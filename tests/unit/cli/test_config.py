@@ -1,0 +1,112 @@
+"""`ddtui config` and `ddtui hosts`, on real files."""
+
+import json
+from pathlib import Path
+
+import pytest
+import tomli
+from typer.testing import Result
+
+from tests.unit.cli.conftest import Run
+
+
+def ok(result: Result) -> str:
+    assert result.exit_code == 0, result.stderr
+    return result.stdout
+
+
+def test_path_says_where_and_why(run: Run, folders: Path) -> None:
+    result = run("config", "path")
+    assert ok(result) == f"{folders / 'config.toml'}\n"
+    assert result.stderr == "DDTUI_CONFIG_DIR; there is no such file\n"
+    named = run("--config", "/etc/x.toml", "config", "path")
+    assert (named.stdout, named.stderr.partition(";")[0]) == ("/etc/x.toml\n", "--config")
+
+
+def test_init_then_validate_then_print(run: Run, folders: Path) -> None:
+    file = folders / "config.toml"
+    assert ok(run("config", "init")) == f"{file}\n"
+    assert "no mistakes" in ok(run("config", "validate"))
+    assert tomli.loads(ok(run("config", "print")))["ui"]["log_lines"] == 20_000
+    again = run("config", "init")
+    assert again.exit_code == 2
+    assert "exists already" in again.stderr
+    forced = run("config", "init", "--force")
+    assert f"{file}.bak" in forced.stderr
+    ok(forced)
+
+
+def test_validate_tells_every_mistake_on_stdout(run: Run, config_file: Path) -> None:
+    config_file.write_text("[uii]\n[hosts.a]\nprot = 1\n")
+    result = run("config", "validate")
+    assert result.exit_code == 1
+    assert result.stdout.splitlines() == [
+        f"{config_file}:1: [uii]: unknown table; did you mean 'ui'? (known: [ui], [keys], [hosts])",
+        f"{config_file}:3: [hosts.a] prot: unknown key; did you mean 'port'?",
+    ]
+    assert result.stderr == "2 mistakes\n"
+
+
+def test_validate_knows_the_actions(run: Run, config_file: Path) -> None:
+    config_file.write_text('[keys]\napp.qit = "ctrl+x"\n')
+    result = run("config", "validate")
+    assert result.exit_code == 1
+    assert "app.quit" in result.stdout
+    config_file.write_text('[keys]\napp.quit = ["ctrl+x", "Q"]\n')
+    ok(run("config", "validate"))
+
+
+def test_every_verb_refuses_a_wrong_file_in_the_same_words(run: Run, config_file: Path) -> None:
+    config_file.write_text("[hosts.a]\nport = 0\n")
+    for verb in (["hosts"], ["config", "print"], ["status", "a"]):
+        result = run(*verb)
+        assert result.exit_code == 2, verb
+        assert result.stdout == ""
+        assert f"error: {config_file}:2: [hosts.a] port: got 0; expected" in result.stderr
+
+
+def test_print_shows_origins_and_no_secret(run: Run, config_file: Path) -> None:
+    text = ok(run("config", "print"))
+    assert "secret" not in text
+    assert 'api_key_command = ["pass", "..."]' in text
+    lines = {line.partition("#")[0].strip(): line.partition("# ")[2] for line in text.splitlines()}
+    assert lines["mouse = false"] == "line 2"
+    assert lines["ascii = false"] == "default"
+    assert tomli.loads(text)["hosts"]["ct200"]["ssh"] == "ops@ct200.lan"
+
+
+def test_print_as_json(run: Run, config_file: Path) -> None:
+    result = run("config", "print", "--json")
+    printed = json.loads(ok(result))
+    assert list(printed) == ["file", "origin", "exists", "ui", "keys", "hosts"]
+    assert printed["hosts"]["mine"]["user_unit"] is True
+    assert "secret" not in result.stdout
+
+
+def test_hosts_lists_configured_and_built_in_ones(run: Run, config_file: Path) -> None:
+    lines = ok(run("hosts")).splitlines()
+    assert [line.split() for line in lines] == [
+        ["HOST", "REACHED", "BY", "UNIT"],
+        ["ct200", "ssh", "ops@ct200.lan", "llm.service"],
+        ["mine", "ssh", "mine", "sg.service", "(user)"],
+        ["local", "this", "machine", "-"],
+        ["demo", "simulated", "-"],
+    ]
+    first, *_ = json.loads(ok(run("hosts", "--json")))
+    assert first == {
+        "name": "ct200",
+        "reach": "ssh",
+        "ssh": "ops@ct200.lan",
+        "unit": "llm.service",
+        "user_unit": False,
+        "engine": "sglang",
+        "configured": True,
+    }
+
+
+@pytest.mark.parametrize("name", ["-x", "a b", "$(id)", "a\nb"])
+def test_what_is_no_host_is_refused(run: Run, name: str) -> None:
+    for verb in ("status", "doctor", "init"):
+        result = run(verb, "--", name)
+        assert result.exit_code == 2
+        assert "is not a host's name" in result.stderr
