@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ddtui.core.engine import Engine
 from ddtui.engines.sglang import SGLANG
 
@@ -23,6 +25,6 @@ def engine(name: str) -> Engine:
         raise UnknownEngine(message) from None
 
 
-def engine_of(command_line: tuple[str, ...]) -> Engine | None:
+def engine_of(command_line: Sequence[str]) -> Engine | None:
     """Return the adapter of the engine that a command line starts, if any."""
     return next((each for each in ENGINES.values() if each.is_command(command_line)), None)

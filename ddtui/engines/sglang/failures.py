@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from ddtui.core.events import Failed
 from ddtui.core.redact import redact_text
 from ddtui.core.text import clean
-from ddtui.engines.sglang.log_lines import EXCEPTION, without_torch_rank
+from ddtui.engines.sglang.log_lines import EXCEPTION_NAME, without_torch_rank
 
 TRACEBACK = "Traceback (most recent call last):"
 _LONGEST_TRACEBACK = 2000
 _LONGEST_MESSAGE = 1000
+_LONGEST_NAME = 200
 _MOST_PROCESSES = 256
+_HARMLESS_FOR = 5.0
+"""Seconds between two lines of one such report, at most."""
 
 WRAPPERS = (
     "Received sigquit from a child process",
@@ -38,81 +41,92 @@ _REFUSED = re.compile(
 
 
 @dataclass
-class _Traceback:
+class _Process:
+    """Where one process stands in what it writes about exceptions."""
+
+    open: bool = False
+    """Between a traceback's header and its last line."""
     lines: int = 0
-    concerns_engine: bool = True
-    """False where it tells of one request, or of an object's finalizer."""
-    is_consequence: bool = False
-    """True where another exception is said to have caused this one."""
     rank: str = ""
+    harmless_until: float = 0.0
+    """Tracebacks before this tell of one request, or of an object's finalizer."""
+    is_consequence: bool = False
+    """The next traceback is said to be caused by the one before it."""
+    printed_usage: bool = False
+
+    def is_harmless(self, stamp: float) -> bool:
+        """Whether this is about something that does not end the engine. A chain keeps it so."""
+        if stamp >= self.harmless_until:
+            return False
+        self.harmless_until = stamp + _HARMLESS_FOR
+        return True
 
 
 class Failures:
     """Follows the tracebacks of every process of one invocation."""
 
     def __init__(self) -> None:
-        self._open: dict[int | None, _Traceback] = {}
-        self._next: dict[int | None, _Traceback] = {}
-        """What a line before the header says of the traceback to come."""
-        self._usage: set[int | None] = set()
+        self._processes: dict[int | None, _Process] = {}
+
+    def _process(self, pid: int | None) -> _Process:
+        if len(self._processes) >= _MOST_PROCESSES and pid not in self._processes:
+            self._processes.clear()
+        return self._processes.setdefault(pid, _Process())
 
     def began(self, pid: int | None, rank: str = "") -> None:
-        """A traceback's header was seen."""
-        if len(self._open) >= _MOST_PROCESSES:
-            self._open.clear()
-        traceback = self._next.pop(pid, None) or _Traceback()
-        traceback.rank = rank
-        self._open[pid] = traceback
+        """A stamped line ended in a traceback's header."""
+        process = self._process(pid)
+        process.open, process.lines, process.rank = True, 0, rank
+        process.harmless_until, process.is_consequence = 0.0, False
 
-    def expect_harmless(self, pid: int | None) -> None:
-        """The next traceback of a process is none of the engine's own failures."""
-        if len(self._next) >= _MOST_PROCESSES:
-            self._next.clear()
-        self._next[pid] = _Traceback(concerns_engine=False)
+    def expect_harmless(self, pid: int | None, stamp: float) -> None:
+        """The tracebacks that a process writes right after this are no failures of the engine."""
+        self._process(pid).harmless_until = stamp + _HARMLESS_FOR
 
     def bare(self, text: str, stamp: float, pid: int | None) -> Failed | None:
         """Take a line without a stamp."""
         text = without_torch_rank(text)
+        process = self._process(pid)
         if text.startswith(TRACEBACK):
-            self.began(pid)
-            return None
-        if pid in self._open:
-            return self._within(text, stamp, pid)
-        if text.startswith("The above exception was the direct cause"):
-            self._next[pid] = _Traceback(is_consequence=True)
+            process.open, process.lines = True, 0
+        elif process.open:
+            return self._within(text, stamp, process)
+        elif text.startswith("The above exception was the direct cause"):
+            process.is_consequence = True
         elif text.startswith("Exception ignored in"):
-            self.expect_harmless(pid)
+            self.expect_harmless(pid, stamp)
         elif text.startswith("usage: "):
-            self._usage.add(pid)
+            process.printed_usage = True
         elif ": error: " in text[:260]:
-            return self._refused(text, stamp, pid)
+            return self._refused(text, stamp, process)
         elif text.startswith(("terminate called", "Fatal Python error:")):
             return failed(text, stamp, wrapper=text.startswith("terminate"))
         elif text.startswith("  what():"):
-            return failed(text[9:].strip(), stamp)
+            return failed(text[9:], stamp)
         return None
 
-    def _within(self, text: str, stamp: float, pid: int | None) -> Failed | None:
-        traceback = self._open[pid]
-        traceback.lines += 1
-        if traceback.lines > _LONGEST_TRACEBACK:
-            del self._open[pid]
-            return None
+    def _within(self, text: str, stamp: float, process: _Process) -> Failed | None:
+        process.lines += 1
+        if process.lines > _LONGEST_TRACEBACK:
+            process.open = False
         if not text or text[0].isspace():
             return None
-        name = text.partition(":")[0]
-        if EXCEPTION.match(text) is None or len(name) > 200 or EXCEPTION.fullmatch(name) is None:
+        name = text[:_LONGEST_NAME].partition(":")[0]
+        if EXCEPTION_NAME.fullmatch(name) is None:
             return None  # another process's line, written into the middle
-        del self._open[pid]
-        if not traceback.concerns_engine or name.rpartition(".")[2] in _ORDERLY:
+        process.open = False
+        is_consequence, process.is_consequence = process.is_consequence, False
+        rank, process.rank = process.rank, ""
+        if process.is_harmless(stamp) or name.rpartition(".")[2] in _ORDERLY:
             return None
-        return failed(text, stamp, traceback.rank, wrapper=traceback.is_consequence)
+        return failed(text, stamp, rank, wrapper=is_consequence)
 
-    def _refused(self, text: str, stamp: float, pid: int | None) -> Failed | None:
+    def _refused(self, text: str, stamp: float, process: _Process) -> Failed | None:
         match = _REFUSED.match(text)
         if match is None:
             return None
-        if pid not in self._usage and not text.startswith(("sglang", "launch_server", "__main__")):
+        own = text.startswith(("sglang", "launch_server", "__main__"))
+        if not own and not process.printed_usage:
             return None
         return failed(match["message"], stamp)
 

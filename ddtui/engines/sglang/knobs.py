@@ -29,7 +29,12 @@ SPECULATION = (
     ("tree width", ("speculative_dflash_tree_width",)),
     (
         "top-k",
-        ("speculative_ddtree_topk", "speculative_ddtree_max_topk", "speculative_eagle_topk"),
+        (
+            "speculative_ddtree_topk",
+            "speculative_ddtree_max_topk",
+            "sglang_ddtree_max_topk",
+            "speculative_eagle_topk",
+        ),
     ),
     (
         "window",
@@ -39,7 +44,7 @@ SPECULATION = (
     ("draft tokens", ("speculative_num_draft_tokens",)),
     ("steps", ("speculative_num_steps",)),
     ("verify width", ("num_tokens_per_req",)),
-    ("tree nodes", ("max_tree_nodes",)),
+    ("tree nodes", ("max_tree_nodes", "sglang_dflash_max_num_nodes")),
 )
 SERVER = (
     ("tp", ("tp_size", "tensor_parallel_size", "tp")),
@@ -108,16 +113,16 @@ _NO_KNOBS = (
 
 
 def knobs(values: Mapping[str, Scalar]) -> dict[str, str]:
-    """Return the knobs found in server arguments (`tp_size`) or flags (`tp-size`), for display.
+    """Return the knobs found in server arguments, flags or environment, for display.
 
     Speculation first, then whatever speculative argument has no name here, then the server's own.
     Arguments that are not set, or stand at a default that says nothing, are left out.
     """
-    plain = {name.replace("-", "_"): value for name, value in values.items()}
+    plain = {name.replace("-", "_").lower(): value for name, value in values.items()}
+    _settle_block_size(plain)
     result: dict[str, str] = {}
     used: set[str] = set(_NO_KNOBS)
     _take(SPECULATION, plain, result, used)
-    _derive_block_size(plain, result)
     server: dict[str, str] = {}
     _take(SERVER, plain, server, used)
     for name, value in plain.items():
@@ -142,14 +147,19 @@ def _take(
                 break
 
 
-def _derive_block_size(plain: dict[str, Scalar], result: dict[str, str]) -> None:
+def _settle_block_size(plain: dict[str, Scalar]) -> None:
+    """Note as `block_size` what `num_draft_tokens` says of it, where that decides."""
     algorithm = str(plain.get("speculative_algorithm") or "").upper()
-    if "block size" in result or algorithm not in _BLOCK_IS_DRAFT_TOKENS:
+    width = plain.get("speculative_num_draft_tokens")
+    if width is None or "block_size" in plain or algorithm not in _BLOCK_IS_DRAFT_TOKENS:
         return
-    if "draft tokens" in result and not any(_is_on(plain.get(name)) for name in _TREE_VERIFIERS):
-        known = {label: text for label, text in result.items() if label != "algorithm"}
-        result.clear()
-        result |= {"algorithm": algorithm, "block size": known["draft tokens"], **known}
+    if any(_is_on(plain.get(name)) for name in _TREE_VERIFIERS):
+        return
+    given = [plain.get(f"speculative_{name}_block_size") for name in ("ddtree", "dflash")]
+    # One fork ignores --speculative-dflash-block-size with DDTREE; it knows no ddtree_block_size.
+    ignores = algorithm == "DDTREE" and "speculative_ddtree_block_size" not in plain
+    if ignores or not any(given):
+        plain["block_size"] = width
 
 
 def _says_something(name: str, value: Scalar) -> bool:

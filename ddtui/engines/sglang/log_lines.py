@@ -16,10 +16,8 @@ from ddtui.core.journal_text import BAR
 _RANK = re.compile(r"(?:[.,]\d+)?((?: [A-Z_]+\d+)*)")
 _TORCH_RANK = re.compile(r"\[(rank\d+)\]:\s?")
 
-EXCEPTION = re.compile(
-    r"((?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|\w*error|timeout))(?:: (.*)|:?)", re.DOTALL
-)
-"""The last line of a traceback: a dotted class name, then its text."""
+EXCEPTION_NAME = re.compile(r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|\w*error|timeout)")
+"""What the last line of a traceback begins with: a class name with its module."""
 _CERTAIN_EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w*\.){0,12}\w{0,80}(?:Error|Exception|Interrupt|ExceptionGroup)(?:: |$)"
 )
@@ -94,6 +92,9 @@ class Message(NamedTuple):
     pid: int | None
 
 
+_SERVER_ERROR = re.compile(r'HTTP/[\d.]{1,4}" 5\d\d')
+
+
 def message_start(text: str) -> int:
     """Offset of the message behind the stamp, or -1 for a line without one."""
     if len(text) < PLAIN_START or text[0] != "[" or text[5] != "-" or text[14] != ":":
@@ -150,7 +151,9 @@ def _stamped_severity(head: str) -> str:
     if head.startswith(_REQUESTS):
         return "info"
     if head[:6] == "INFO: ":
-        return "debug" if _POLLED.search(head) else "info"
+        if _POLLED.search(head):
+            return "debug"
+        return "warning" if _SERVER_ERROR.search(head) else "info"
     if head.startswith(_NOISE):
         return "debug"
     if head.startswith(("ERROR:", "CRITICAL:", *_FAILURES)) or _holds(head, _FAILURE_PARTS):

@@ -89,6 +89,7 @@ class SGLangLogReader:
             ("Gracefully exiting", self._drain),
             ("ERROR:    [Errno ", _uvicorn_error),
             ("ERROR:    Application startup failed", _uvicorn_wrapper),
+            ("ERROR:    Traceback", self._traceback),
             ("ERROR:    Exception in ASGI application", self._request_failed),
             ("Initialization failed", self._initialization_failed),
             *((phrase, _wrapper) for phrase in WRAPPERS),
@@ -154,7 +155,7 @@ class SGLangLogReader:
         return (failed(line.text, line.stamp, line.rank),)
 
     def _request_failed(self, line: Message) -> Iterable[AnyEvent]:
-        self._failures.expect_harmless(line.pid)
+        self._failures.expect_harmless(line.pid, line.stamp)
         return ()
 
     def _initialization_failed(self, line: Message) -> Iterable[AnyEvent]:
