@@ -1,4 +1,4 @@
-"""The texts of the simulated host's short answers: /proc frames, sockets, checkpoints, units, facts."""
+"""The texts of the simulated host's answers: /proc frames, sockets, checkpoints, units, facts."""
 
 from __future__ import annotations
 
@@ -68,10 +68,10 @@ def system_frame(machine: Machine, group: str) -> str:
         f"  eno1: {int(81e9 + world.received)} 91000000    0    0    0     0          0         0 "
         f"{int(44e9 + world.sent)} 52000000    0    0    0     0       0          0",
         "@file diskstats",
-        " 259       0 nvme0n1 812000 1200 61200000 240000 2110000 900000 88100000 610000 0 410000 850000"
-        " 0 0 0 0 0 0",
-        f" 259       1 {MODEL_DISK} {sectors // 512} 0 {sectors} {sectors // 2600} 14000 2000 9800000"
-        f" 6100 0 {sectors // 2700} {sectors // 2600} 0 0 0 0 0 0",
+        " 259       0 nvme0n1 812000 1200 61200000 240000 2110000 900000 88100000 610000 0 410000 "
+        "850000 0 0 0 0 0 0",
+        f" 259       1 {MODEL_DISK} {sectors // 512} 0 {sectors} {sectors // 2600} 14000 2000 "
+        f"9800000 6100 0 {sectors // 2700} {sectors // 2600} 0 0 0 0 0 0",
         "@file uptime",
         f"{uptime:.2f} {uptime * CORES - world.busy_seconds:.2f}",
         "@io",

@@ -1,7 +1,7 @@
 """The simulated engine's command line: SGLang 0.5.23's arguments, plus those of a DDTree dialect.
 
-Names and defaults (server_args.json) were read from `/server_info` of a real 0.5.23. The speculative flags are
-resolved by SGLang's own coupling rules, with its texts and exit codes.
+Names and defaults (server_args.json) were read from `/server_info` of a real 0.5.23. The
+speculative flags are resolved by SGLang's own coupling rules, with its texts and exit codes.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DRAFT_BLOCK_SIZE = 8
 
 
 class ArgumentsRefused(Exception):
-    """The engine will not start with these arguments: `text` goes to stderr, then it exits with `status`."""
+    """The engine does not start with these arguments: it prints `text` and exits with `status`."""
 
     def __init__(self, text: str, status: int) -> None:
         super().__init__(text)

@@ -1,6 +1,7 @@
 """The simulated SGLang: one life from start to exit, on a StartPlan, then a Scheduler.
 
-It knows nothing of where its text goes (a journal, or a real standard error) nor of who asks its HTTP routes.
+It knows nothing of where its text goes (a journal, or a real standard error) nor of who asks its
+HTTP routes.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import enum
 import random
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 
 from ddtui.core.clock import Clock, system_clock
@@ -22,6 +23,8 @@ from ddtui.demo.startup import StartPlan, Step
 Output = Callable[[float, str, str], None]
 """Called with the moment (Unix seconds), the role of the writing process and its text."""
 
+_DRAIN_REPORT = 5.0
+"""Seconds between two lines while requests are drained."""
 TERMINATED = Exit("exited", 0)
 KILLED = Exit("killed", 9)
 
@@ -49,7 +52,7 @@ class SimulatedEngine:
         seed: int = 0,
         failure: str | None = None,
         traffic: bool = False,
-        main_pid: int = 1,
+        opener: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self.config = config
         self.state = EngineState.LOADING
@@ -57,7 +60,10 @@ class SimulatedEngine:
         self.clock = clock
         self.hung = False
         """True when the schedulers no longer answer."""
-        self.main_pid = main_pid
+        self.deaf = False
+        """True when SIGTERM no longer ends it."""
+        self.main_pid = 1
+        """What it calls itself in its log; set it before the start."""
         self.health_seconds = 1.0
         """How long an idle health check takes."""
         rng = random.Random(seed)
@@ -66,8 +72,10 @@ class SimulatedEngine:
             config, self._log_scheduler, capacity=self.plan.kv_tokens, clock=clock, rng=rng
         )
         self._output = output
+        self._opener = opener
         self._rng = rng
-        self._traffic = traffic
+        self.traffic = traffic
+        """Whether made-up requests arrive once it serves."""
         self._signal = asyncio.Event()
         self._exit: Exit | None = None
         self._ended = asyncio.Event()
@@ -115,7 +123,7 @@ class SimulatedEngine:
     # ---- its life -------------------------------------------------------------------------------
 
     def begin_in_the_past(self, age: float) -> None:
-        """Let the start have been `age` seconds ago: its lines are written with the stamps they had."""
+        """Let the start have been `age` seconds ago; its lines get the stamps of that time."""
         self.started_at = self.clock() - age
         for step in self.plan.steps():
             if self.started_at + step.at <= self.clock():
@@ -139,9 +147,14 @@ class SimulatedEngine:
         await self._ended.wait()
 
     def terminate(self) -> None:
-        """SIGTERM: requests are drained once the engine serves; before that it just ends."""
+        """SIGTERM: requests are drained once the engine serves; before that it just ends.
+
+        With its port taken by another process it does not end, as the real one does not.
+        """
+        if self.deaf:
+            return
         if self._exit is None:
-            self._exit = TERMINATED
+            self._exit = TERMINATED if self.port_open else Exit("killed", 15)
         self._signal.set()
 
     def kill(self, signal: int = 9) -> None:
@@ -156,16 +169,36 @@ class SimulatedEngine:
                 continue
             if await self._signalled(self.started_at + step.at - self.clock()):
                 return
+            if step.at > plan.port_opens_at and not await self._open():
+                return
             self._advance()
             self._emit(step)
         if plan.failure is None:
-            if not await self._signalled(self.started_at + plan.ready_at - self.clock()):
-                self._advance()
+            self._advance()
         elif plan.exits is None:
             self.hung = True
+            self.deaf = plan.failure.phase is Phase.WARMUP
             await self._signal.wait()
         else:
             self._exit = plan.exits
+
+    async def _open(self) -> bool:
+        """Open the real port, once; False when it is taken and the engine is to stay as it is."""
+        opener, self._opener = self._opener, None
+        if opener is None:
+            return True
+        try:
+            await opener()
+        except OSError as error:
+            where = f"('{self.config.bind_host}', {self.config.port})"
+            text = f"error while attempting to bind on address {where}"
+            reason = (error.strerror or str(error)).lower()
+            self._main(f"ERROR:    [Errno {error.errno}] {text}: {reason}")
+            self._main("INFO:     Waiting for application shutdown.")
+            self.hung = self.deaf = True
+            await self._signal.wait()
+            return False
+        return True
 
     async def _signalled(self, seconds: float) -> bool:
         """Wait; True when a signal came meanwhile."""
@@ -186,7 +219,7 @@ class SimulatedEngine:
 
     async def _serve(self) -> None:
         jobs: list[Coroutine[None, None, None]] = [self.scheduler.run()]
-        if self._traffic:
+        if self.traffic:
             jobs.append(background_traffic(self.scheduler, self._rng))
         tasks = [asyncio.create_task(job) for job in jobs]
         try:
@@ -205,7 +238,6 @@ class SimulatedEngine:
         self._main(
             "SIGTERM received. signum=None frame=None. Draining requests and shutting down..."
         )
-        self.scheduler.waiting.clear()
         while self._exit == TERMINATED:
             rids = [request.rid for request in self.scheduler.running]
             self._main(
@@ -214,12 +246,12 @@ class SimulatedEngine:
             )
             if not rids:
                 break
-            for request in list(self.scheduler.running):
+            for request in [*self.scheduler.running, *self.scheduler.waiting]:
                 if not request.watched:
                     self.scheduler.abort(request.rid)
-            deadline = time.monotonic() + 5.0
-            while self.scheduler.running and time.monotonic() < deadline:
-                await asyncio.sleep(0.05)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_DRAIN_REPORT):
+                    await self.scheduler.wait_idle()
         pid = self.main_pid
         self._main(f"kill_process_tree called: parent_pid={pid}, include_parent=False, pid={pid}")
 

@@ -1,6 +1,7 @@
-"""Failures that the simulated engine can be asked for: where they strike, what they print, how they exit.
+"""Failures that the simulated engine can be asked for: where they strike, what they print.
 
-The last lines of the tracebacks are SGLang's, FlashInfer's and torch's own words; the frames above are abridged.
+The last lines of the tracebacks are SGLang's, FlashInfer's and torch's own words; the frames above
+are abridged.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ class Exit(NamedTuple):
     """Exit status, or the signal's number."""
 
 
+_KILLED = Exit("killed", 9)
+
+
 @dataclass(frozen=True)
 class Failure:
     """One way to fail during a start."""
@@ -36,7 +40,7 @@ class Failure:
     """File under site-packages, line and function, outermost first."""
     in_scheduler: bool = True
     """Whether it happens in a scheduler process, so that the launcher kills itself."""
-    exits: Exit | None = Exit("killed", 9)
+    exits: Exit | None = _KILLED
     """How the main process ends; None when it does not end."""
     trailer: str = ""
     """Lines printed after the message."""
@@ -75,9 +79,9 @@ FAILURES: dict[str, Failure] = {
         "GPU memory is full before the weights are loaded",
         Phase.TARGET,
         0.7,
-        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 448.00 MiB. GPU 3 has a total "
-        "capacity of 95.59 GiB of which 301.44 MiB is free. Process 2951 has 50.12 GiB memory in use. "
-        "Including non-PyTorch memory, this process has 45.17 GiB memory in use.",
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 448.00 MiB. GPU 3 has a "
+        "total capacity of 95.59 GiB of which 301.44 MiB is free. Process 2951 has 50.12 GiB "
+        "memory in use. Including non-PyTorch memory, this process has 45.17 GiB memory in use.",
         (_SCHEDULER, _RUNNER, ("sglang/srt/model_loader/loader.py", 655, "load_model")),
     ),
     "kv-memory": Failure(
@@ -94,16 +98,17 @@ FAILURES: dict[str, Failure] = {
         0.6,
         "Exception: Capture cuda graph failed: CUDA out of memory. Tried to allocate 1.21 GiB.",
         (_SCHEDULER, _RUNNER, _CAPTURE),
-        trailer="Possible solutions:\n1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)\n"
+        trailer="Possible solutions:\n"
+        "1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)\n"
         "2. set --cuda-graph-max-bs to a smaller value (e.g., 16)",
     ),
     "nccl-shm": Failure(
-        "/dev/shm is full",
+        "no room in the shared memory that NCCL uses",
         Phase.STARTING,
         0.8,
-        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:94, unhandled system error "
-        "(run with NCCL_DEBUG=INFO for details). Last error: Error while creating shared memory "
-        "segment /dev/shm/nccl-Xq3lVd (size 9637888)",
+        "torch.distributed.DistBackendError: NCCL error in: NCCLUtils.cpp:94, unhandled system "
+        "error (run with NCCL_DEBUG=INFO for details). Last error: Error while creating shared "
+        "memory segment /dev/shm/nccl-Xq3lVd (size 9637888)",
         (_SCHEDULER, ("sglang/srt/distributed/parallel_state.py", 1840, "init_world_group")),
     ),
     "ddtree-unknown": Failure(

@@ -12,33 +12,38 @@ from ddtui.demo.machine import DEFAULT_SPEED, Machine
 from ddtui.demo.scenarios import DEFAULT_SCENARIO
 from ddtui.demo.server import USERNAME, DemoServer
 from ddtui.hosts.base import Completed, HostKind, Program, ProgramStream
-from ddtui.hosts.ssh import SshHost
-from ddtui.hosts.ssh.target import SshTarget
+from ddtui.hosts.ssh import SshHost, SshTarget
 
 
 class DemoHost:
-    """The built-in host. `await DemoHost.create()`, then use it as any Host; `close` ends everything."""
+    """The built-in host. `start` starts the machine, its server and the connection to it.
+
+    Args:
+        scenario: what it is doing when one connects, from `ddtui.demo.scenarios.SCENARIOS`.
+        name: how it is called on screen.
+        speed: how many times faster than in reality a model loads.
+        seed: of all that is random.
+
+    Raises:
+        ValueError: no such scenario, or a speed that is not positive.
+    """
 
     kind = HostKind.DEMO
 
-    def __init__(self, machine: Machine, server: DemoServer, name: str) -> None:
+    def __init__(
+        self,
+        scenario: str = DEFAULT_SCENARIO,
+        *,
+        name: str = "demo",
+        speed: float = DEFAULT_SPEED,
+        seed: int = 0,
+    ) -> None:
         self.name = name
-        self.machine = machine
+        self.machine = Machine(speed=speed, seed=seed, scenario=scenario)
         """What is simulated; its unit can be started, stopped, restarted and killed."""
-        self.server = server
-        self._host = SshHost(
-            name,
-            SshTarget(
-                name=name,
-                host="127.0.0.1",
-                port=server.port,
-                username=USERNAME,
-                client_keys=(server.client_key,),
-                host_keys=(server.host_key,),
-            ),
-            kind=HostKind.DEMO,
-            simulated=True,
-        )
+        self.server = DemoServer(self.machine)
+        self._host = SshHost(name, self._target, kind=HostKind.DEMO, simulated=True)
+        self._started = False
 
     @classmethod
     async def create(
@@ -49,12 +54,21 @@ class DemoHost:
         seed: int = 0,
         scenario: str = DEFAULT_SCENARIO,
     ) -> DemoHost:
-        """Start the machine and its server. Raises ValueError for an unknown scenario or a bad speed."""
-        machine = Machine(speed=speed, seed=seed, scenario=scenario)
-        server = DemoServer(machine)
-        await server.start()
-        machine.start()
-        return cls(machine, server, name)
+        """A host that is started already."""
+        host = cls(scenario, name=name, speed=speed, seed=seed)
+        await host.start()
+        return host
+
+    async def _target(self) -> SshTarget:
+        server = self.server
+        return SshTarget(
+            name=self.name,
+            host="127.0.0.1",
+            port=server.port,
+            username=USERNAME,
+            client_keys=(server.client_key,),
+            host_keys=(server.host_key.convert_to_public(),),
+        )
 
     @property
     def simulated(self) -> bool:
@@ -71,7 +85,12 @@ class DemoHost:
         self._host.on_link(listener)
 
     async def start(self) -> None:
-        """Begin connecting."""
+        """Start the machine and its server, and begin connecting. Safe to call twice."""
+        if self._started:
+            return
+        self._started = True
+        await self.server.start()
+        self.machine.start()
         await self._host.start()
 
     async def close(self) -> None:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 for the simulated engine, over any pair of streams: a real socket's or an SSH channel's."""
+"""HTTP/1.1 for the simulated engine, over a real socket's streams or an SSH channel's."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Request:
         """The body as a JSON object. Raises ValueError."""
         value = json.loads(self.body or b"{}")
         if not isinstance(value, dict):
-            raise ValueError("the body is not a JSON object")  # noqa: TRY004
+            raise ValueError("the body is not a JSON object")
         return value
 
 
@@ -112,7 +112,9 @@ class EventStream:
 class Application(Protocol):
     """Answers requests; None when it has answered through the event stream."""
 
-    async def __call__(self, request: Request, stream: EventStream) -> Answer | None: ...
+    async def __call__(self, request: Request, stream: EventStream) -> Answer | None:
+        """Answer one request."""
+        ...
 
 
 async def serve_connection(

@@ -1,7 +1,8 @@
 """The simulated journal: entries with cursors, printed as `journalctl -o json --all` prints them.
 
-Formats: systemd.journal-fields(7) and systemd-journald(8), with the traps that were measured on real ones:
-progress bars wait for their newline, a message with control characters becomes an array of bytes, long lines are cut.
+Formats: systemd.journal-fields(7) and systemd-journald(8), with the traps that were measured on
+real ones: progress bars wait for their newline, a message with control characters becomes an array
+of bytes, long lines are cut.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The simulated host CT200: hardware, journal, unit and files, and what it is doing when one connects."""
+"""The simulated host CT200: hardware, journal, unit and files, and what they are doing."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ class Machine:
         self, config: EngineConfig, output: Callable[[float, str, str], None], main_pid: int
     ) -> SimulatedEngine:
         self._starts += 1
-        return SimulatedEngine(
+        engine = SimulatedEngine(
             config,
             output,
             clock=self.clock,
@@ -103,8 +103,9 @@ class Machine:
             seed=self._seed * 1000 + self._starts,
             failure=self.failure,
             traffic=self.traffic,
-            main_pid=main_pid,
         )
+        engine.main_pid = main_pid
+        return engine
 
     def start(self) -> None:
         """Begin the scenario: start the unit now, or as if it had been started long ago."""

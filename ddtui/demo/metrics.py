@@ -1,4 +1,4 @@
-"""`/metrics` and the figures of `/v1/loads`: SGLang 0.5.23's names and labels, filled from the simulated scheduler."""
+"""`/metrics`, `/v1/loads` and `/server_info`: SGLang 0.5.23's names, the simulated figures."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What the simulated host answers to the programs of `ddtui.collect.programs`, known by their label.
+"""What the simulated host answers to the programs of `ddtui.collect.programs`, by their label.
 
-A handler writes what the real script prints. Long ones end with their standard input, as the scripts do.
+A handler writes what the real script prints. Long ones end with their standard input, as the
+scripts do.
 """
 
 from __future__ import annotations

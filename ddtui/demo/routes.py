@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 
 from ddtui.demo.config import EngineConfig
 from ddtui.demo.engine import EngineState, SimulatedEngine
@@ -17,9 +18,10 @@ _HEALTH_PATIENCE = 20.0
 _OPEN = ("/health", "/health_generate", "/ready", "/metrics")
 """Paths that need no API key."""
 _WORDS = (
-    "the a of to in is that it for on with as by at from this value list index loop return "
-    "number result string key node path cache token batch model draft tree accept verify step"
-).split()
+    *("the", "a", "of", "to", "in", "is", "that", "it", "for", "on", "with", "as", "by", "at"),
+    *("from", "this", "value", "list", "index", "loop", "return", "number", "result", "string"),
+    *("key", "node", "path", "cache", "token", "batch", "model", "draft", "tree", "verify"),
+)
 
 _Route = Callable[["Routes", Request, EventStream], Awaitable[Answer | None]]
 
@@ -63,7 +65,7 @@ class Routes:
 
     # ---- state ----------------------------------------------------------------------------------
 
-    async def health(self, request: Request, stream: EventStream) -> Answer:
+    async def health(self, _request: Request, _stream: EventStream) -> Answer:
         """A one-token generation, as SGLang's own check is."""
         engine = self._engine
         if engine.state is not EngineState.READY:
@@ -80,12 +82,12 @@ class Routes:
         await asyncio.sleep(engine.health_seconds)
         return Answer(200)
 
-    async def ready(self, request: Request, stream: EventStream) -> Answer:
+    async def ready(self, _request: Request, _stream: EventStream) -> Answer:
         """Whether requests would be served now."""
         fine = self._engine.state is EngineState.READY and not self._engine.hung
         return Answer(200 if fine else 503)
 
-    async def models(self, request: Request, stream: EventStream) -> Answer:
+    async def models(self, _request: Request, _stream: EventStream) -> Answer:
         """The served model."""
         engine = self._engine
         model = {
@@ -99,7 +101,7 @@ class Routes:
         }
         return Answer.of({"object": "list", "data": [model]})
 
-    async def model_info(self, request: Request, stream: EventStream) -> Answer:
+    async def model_info(self, request: Request, _stream: EventStream) -> Answer:
         """What the model is."""
         config = self._engine.config
         if request.path.startswith("/get_"):
@@ -123,7 +125,7 @@ class Routes:
             }
         )
 
-    async def server_info(self, request: Request, stream: EventStream) -> Answer:
+    async def server_info(self, request: Request, _stream: EventStream) -> Answer:
         """The resolved configuration."""
         if request.path.startswith("/get_"):
             self._deprecated(request)
@@ -136,27 +138,27 @@ class Routes:
             f"Please use '{newer}' instead."
         )
 
-    async def loads(self, request: Request, stream: EventStream) -> Answer:
+    async def loads(self, _request: Request, _stream: EventStream) -> Answer:
         """What is running."""
         return Answer.of(loads(self._engine))
 
-    async def metrics(self, request: Request, stream: EventStream) -> Answer:
+    async def metrics(self, _request: Request, _stream: EventStream) -> Answer:
         """Prometheus figures."""
         text = exposition(self._engine)
         return Answer(200, text.encode(), "text/plain; version=1.0.0; charset=utf-8")
 
     # ---- control --------------------------------------------------------------------------------
 
-    async def flush_cache(self, request: Request, stream: EventStream) -> Answer:
+    async def flush_cache(self, request: Request, _stream: EventStream) -> Answer:
         """Empty the prefix cache; refused while requests run."""
-        deadline = self._engine.clock() + float(request.query.get("timeout", ["0"])[0])
-        while self._engine.scheduler.busy and self._engine.clock() < deadline:
-            await asyncio.sleep(0.05)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(float(request.query.get("timeout", ["0"])[0])):
+                await self._engine.scheduler.wait_idle()
         if self._engine.scheduler.flush():
             return Answer.text("Cache flushed.\n")
         return Answer.text("Cache not flushed: there are running or waiting requests.\n", 400)
 
-    async def abort(self, request: Request, stream: EventStream) -> Answer:
+    async def abort(self, request: Request, _stream: EventStream) -> Answer:
         """End one request or all."""
         asked = request.json()
         self._engine.scheduler.abort(None if asked.get("abort_all") else str(asked.get("rid", "-")))
@@ -269,7 +271,8 @@ class Routes:
         if prompt + limit > self._engine.plan.context_length:
             longest = self._engine.plan.context_length
             raise ValueError(
-                f"Requested token count exceeds the model's maximum context length of {longest} tokens."
+                "Requested token count exceeds the model's maximum context length of "
+                f"{longest} tokens."
             )
         return self._engine.scheduler.submit(prompt, limit, streaming=streaming)
 

@@ -1,6 +1,7 @@
-"""The SSH server of the simulated host: programs by their label, and HTTP to the simulated engine's port.
+"""The SSH server of the simulated host: programs by their label, and HTTP to the engine's port.
 
-It listens on loopback only, with a host key made at each start, and lets in one client key, made at each start too.
+It listens on loopback only, with a host key made at each start, and lets in one client key, made at
+each start too.
 """
 
 from __future__ import annotations
@@ -70,7 +71,7 @@ class DemoServer:
         await run_program(self.machine, process)
 
     def http_session(self, port: int, client: str) -> _HttpSession:
-        """What answers a connection to a port of the host. Raises ChannelOpenError when nobody listens."""
+        """What answers connections to a port. Raises ChannelOpenError when nobody listens."""
         engine = self.machine.engine_on(port)
         if engine is None:
             raise asyncssh.ChannelOpenError(asyncssh.OPEN_CONNECT_FAILED, "Connection refused")
@@ -102,12 +103,12 @@ class _Guard(asyncssh.SSHServer):
         self._connection = conn
         self._server.connections.add(conn)
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def connection_lost(self, _exc: Exception | None) -> None:
         if self._connection is not None:
             self._server.connections.discard(self._connection)
 
     def connection_requested(
-        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+        self, dest_host: str, dest_port: int, _orig_host: str, orig_port: int
     ) -> _HttpSession:
         if dest_host not in _LOOPBACK:
             raise asyncssh.ChannelOpenError(

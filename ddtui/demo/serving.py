@@ -1,7 +1,7 @@
-"""The simulated scheduler: batches requests, prefills, decodes in passes, counts, and logs as SGLang does.
+"""The simulated scheduler: batches requests, prefills, decodes, counts, and logs as SGLang does.
 
-With clients waiting for tokens it wakes at every pass; with background traffic alone a few times a second, doing the
-passes that were due, so that a demo costs next to nothing.
+With clients waiting for tokens it wakes at every pass; with background traffic alone a few times a
+second, doing the passes that were due, so that a demo costs next to nothing.
 """
 
 from __future__ import annotations
@@ -118,6 +118,8 @@ class Scheduler:
         self._clock = clock
         self._rng = rng
         self._work = asyncio.Event()
+        self._idle = asyncio.Event()
+        self._idle.set()
         self._interval = _Interval()
         self._every = max(1, config.number("decode_log_interval", 40))
         self._limit = max(1, config.number("max_running_requests", 48))
@@ -127,6 +129,10 @@ class Scheduler:
     def busy(self) -> bool:
         """Whether any request runs or waits."""
         return bool(self.running or self.waiting)
+
+    async def wait_idle(self) -> None:
+        """Return once no request runs or waits."""
+        await self._idle.wait()
 
     def submit(
         self, prompt_tokens: int, max_tokens: int, *, streaming: bool, watched: bool = True
@@ -145,6 +151,7 @@ class Scheduler:
             histogram=[0] * (self.model.horizon + 1),
         )
         self.waiting.append(request)
+        self._idle.clear()
         self._work.set()
         return request
 
@@ -217,7 +224,7 @@ class Scheduler:
             request.tokens, request.first_token = 1, now
             self.totals.first_token[request.streaming].append(now - request.arrived)
             self.running.append(request)
-            self._step_ended(request, now)
+            self._step_ended(request)
 
     async def _decode(self) -> None:
         if not self.running:
@@ -246,13 +253,13 @@ class Scheduler:
             self.totals.decode_tokens += emitted
             self.lifetime_tokens += emitted
             self.lifetime_passes += 1
-            self._step_ended(request, now)
+            self._step_ended(request)
         self.last_token_at = now
         interval.iterations += 1
         if interval.iterations >= self._every:
             self._log_decode(now)
 
-    def _step_ended(self, request: Generation, now: float) -> None:
+    def _step_ended(self, request: Generation) -> None:
         if request.tokens >= request.max_tokens:
             self._finish(request)
         request.progress.set()
@@ -271,6 +278,8 @@ class Scheduler:
         totals.verify_calls += request.passes if self.config.algorithm else 0
         totals.latency[streaming].append(now - request.arrived)
         request.progress.set()
+        if not self.busy:
+            self._idle.set()
 
     @property
     def used_tokens(self) -> int:

@@ -1,7 +1,7 @@
-"""How fast the simulated engine decodes, and how much of each draft it accepts: plausible, not measured.
+"""How fast the simulated engine decodes, and how many drafts it accepts: plausible, not measured.
 
-The shape is the known one: acceptance length only grows with the budget, while throughput has its best where
-one more node costs more time than it brings tokens.
+The shape is the known one: acceptance length only grows with the budget, while throughput has its
+best where one more node costs more time than it brings tokens.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""One start of the simulated engine: what it prints and holds at each moment, worked out in advance.
+"""One start of the simulated engine: what it prints and holds at each moment, known in advance.
 
-The order and the texts of the lines are SGLang 0.5.23's. Durations are those of 548 GB read at 1.3 GB/s by 8 ranks,
-divided by `speed`; figures inside the lines ("elapsed=") are of the accelerated start, so that they agree with the
-time stamps.
+The order and the texts of the lines are SGLang 0.5.23's. Durations are those of 548 GB read at
+1.3 GB/s by 8 ranks, divided by `speed`; figures inside the lines ("elapsed=") are of the
+accelerated start, so that they agree with the time stamps.
 """
 
 from __future__ import annotations
@@ -219,8 +219,8 @@ class StartPlan:
         window = config.window
         yield from self._everywhere(
             end,
-            f"Initialized DFLASH draft runner. attention_backend={backend}, model=DFlashDraftModel, "
-            f"block_size={config.block_size}, draft_window_size={window}, "
+            f"Initialized DFLASH draft runner. attention_backend={backend}, "
+            f"model=DFlashDraftModel, block_size={config.block_size}, draft_window_size={window}, "
             f"compact_cache={window is not None}",
         )
         yield from self._everywhere(

@@ -1,4 +1,4 @@
-"""The simulated service manager: one unit, its states, its control group, its files, and `systemctl show`.
+"""The simulated service manager: one unit, its states, processes and files, `systemctl show`.
 
 Texts and property formats are systemd 252's, as measured on a real one.
 """
@@ -24,6 +24,7 @@ EngineFactory = Callable[[EngineConfig, Callable[[float, str, str], None], int],
 _UID = 998
 _RESTART_DELAY = 3.0
 _KILL_DELAY = 90.0
+_SIGTERM = 15
 _SIGNALS = {6: "ABRT", 9: "KILL", 11: "SEGV", 15: "TERM"}
 
 
@@ -165,9 +166,7 @@ class Unit:
         """`systemctl stop`: returns once the unit is down."""
         task, self._stopping = self._task, True
         if task is None or task.done():
-            if self.active_state == "failed":
-                self._enter("inactive", "dead")
-            return
+            return  # a failed unit stays failed, as with the real one
         if self.engine is None and self.active_state == "activating":
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
@@ -196,8 +195,13 @@ class Unit:
 
     def kill(self, signal: int = 9) -> None:
         """`systemctl kill`: a signal to every process of the unit."""
-        if self.engine is not None:
-            self.engine.terminate() if signal == 15 else self.engine.kill(signal)
+        engine = self.engine
+        if engine is None:
+            return
+        if signal == _SIGTERM:
+            engine.terminate()
+        else:
+            engine.kill(signal)
 
     async def close(self) -> None:
         """End everything without a word."""
@@ -294,7 +298,8 @@ class Unit:
         else:
             name = "FAILURE" if ended.code == "exited" else _SIGNALS.get(ended.status, "UNKNOWN")
             self._say(
-                f"{self.name}: Main process exited, code={ended.code}, status={ended.status}/{name}",
+                f"{self.name}: Main process exited, code={ended.code}, "
+                f"status={ended.status}/{name}",
                 priority=5,
             )
             self._say(f"{self.name}: Failed with result '{self.result}'.", priority=4)

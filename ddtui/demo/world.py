@@ -1,7 +1,8 @@
 """The simulated hardware: eight GPUs, and the machine's CPU, memory, disk and network.
 
-Figures follow what the engine does (what a rank holds, whether it decodes, what it reads) with small noise from a
-seed. Nothing runs in the background: each reading works out what became of the time since the last one.
+Figures follow what the engine does (what a rank holds, whether it decodes, what it reads) with
+small noise from a seed. Nothing runs in the background: each reading works out what became of the
+time since the last one.
 """
 
 from __future__ import annotations
@@ -104,10 +105,8 @@ class World:
     def page_cache(self) -> int:
         """Bytes of the page cache: the checkpoint, as far as it fits."""
         engine = self._engine()
-        fits = MEMORY_TOTAL - (112 << 30)
-        if engine is None:
-            return fits
-        return min(fits, (18 << 30) + engine.read_bytes())
+        read = self._read_before + (engine.read_bytes() if engine else 0)
+        return min(MEMORY_TOTAL - (122 << 30), (18 << 30) + read)
 
     def advance(self) -> None:
         """Bring every figure up to now."""
@@ -151,13 +150,16 @@ class World:
         activity = engine.activity if engine and gpu.index < engine.config.tp else 0.0
         if engine and engine.phase in (Phase.TARGET, Phase.DRAFTER) and not engine.hung:
             activity = 0.04
+        # At the first look, what an engine that has been serving for long has settled at.
+        long_served = engine and engine.traffic and engine.phase is Phase.READY
+        duty = 0.7 if long_served and not self._settled else activity
         noise = self._rng.gauss(0.0, 1.0)
         gpu.memory_used = self.memory_of(gpu.index, now, engine) // _MIB
         gpu.utilization = _percent(activity * 104 + noise * 2.0 if activity else 0.0)
         gpu.memory_utilization = _percent(activity * 68 + noise * 1.5 if activity else 0.0)
         spread = (-6.0, 4.0, 9.0, 1.0, -3.0, 12.0, 6.0, -1.0)[gpu.index % 8]
         awake = engine is not None and engine.phase is not Phase.STARTING
-        target_power = (88.0 if awake else 34.0) + activity * 428.0 + spread * (0.3 + activity)
+        target_power = (88.0 if awake else 34.0) + duty * 470.0 + spread * (0.3 + duty)
         blend = 1.0 if not self._settled else 1.0 - math.exp(-passed / 0.8)
         gpu.power += (target_power - gpu.power) * blend + noise * (0.4 + 3.0 * activity)
         gpu.power = min(POWER_LIMIT, max(28.0, gpu.power))
