@@ -77,10 +77,10 @@ def rate(value: float | None) -> str:
     """Bytes per second with a decimal unit, as disks and networks are sold: 3.1 GB/s."""
     if value is None or not math.isfinite(value):
         return NOTHING
-    for limit, unit in ((1e6, "kB/s"), (1e9, "MB/s"), (1e15, "GB/s")):
+    for limit, unit in ((1e6, "kB/s"), (1e9, "MB/s"), (1e12, "GB/s")):
         if value < limit * 0.9995:
             scaled = value / (limit / 1e3)
-            return f"{scaled:.{1 if 0 < scaled < 9.95 else 0}f} {unit}"
+            return f"{scaled:.{1 if 0.05 <= scaled < 9.95 else 0}f} {unit}"
     return f"{value:.0e} B/s"
 
 

@@ -187,6 +187,17 @@ def flow(pieces: Iterable[Row], width: int, gap: int = 3) -> list[Row]:
     return lines
 
 
+def grid(pieces: Iterable[Row], width: int, columns: int) -> list[Row]:
+    """Pieces in columns of equal width, line by line: nothing moves when a figure gets longer."""
+    each = width // columns
+    lines: list[Row] = []
+    for index, piece in enumerate(pieces):
+        if index % columns == 0:
+            lines.append(Row())
+        lines[-1].to(index % columns * each).extend(piece.cut(each - 1))
+    return lines
+
+
 def ink_styles(variables: Mapping[str, str], *, faded: bool) -> dict[Ink, Style]:
     """Styles of all inks in a theme.
 

@@ -37,6 +37,8 @@ class Need:
     """Lines of alerts at this width."""
     loading: bool = False
     phases: int = 6
+    warnings: int = 0
+    """Lines of warnings below the phases."""
     evidence: int = 5
     """Lines of evidence, the summary of the last load among them."""
 
@@ -75,27 +77,27 @@ def _stack(out: Plan, area: Region, parts: list[tuple[Part, int]]) -> None:
 
 def _two_columns(out: Plan, body: Region, need: Need) -> None:
     """A wide and high terminal: everything at once, the log across the bottom."""
-    log = max(8, body.height // 4)
-    left = Region(0, body.y, (body.width + 1) // 2, body.height - log)
-    right = Region(left.width, body.y, body.width - left.width, body.height - log)
-    gpus = panel_height(need.gpus, need.foreign, left.width, left.height - 12)
-    rest = left.height - gpus
-    unit = min(5, rest // 2)
-    system = min(5, rest - unit)
-    readiness = rest - unit - system
-    load = need.phases + 4 if need.loading else 0
-    _stack(
-        out,
-        left,
-        [
-            (Part.GPUS, gpus),
-            (Part.READINESS, readiness),
-            (Part.UNIT, unit),
-            (Part.SYSTEM, system),
-        ],
-    )
-    _stack(out, right, [(Part.LOAD, load), (Part.ENGINE, right.height - load)])
-    out[Part.LOG] = Region(0, body.bottom - log, body.width, log)
+    left = Region(0, body.y, (body.width + 1) // 2, body.height)
+    right = Region(left.width, body.y, body.width - left.width, body.height)
+    readiness = need.evidence + 2
+    least_log = 8
+    if need.loading:
+        load = need.phases + 2 + need.warnings
+        gpus = panel_height(need.gpus, need.foreign, left.width, body.height - least_log - 5)
+        upper = max(gpus, load + readiness)
+        _stack(out, left, [(Part.GPUS, upper), (Part.UNIT, 5)])
+        _stack(out, right, [(Part.LOAD, load), (Part.READINESS, upper - load), (Part.SYSTEM, 5)])
+        upper += 5
+    else:
+        most = body.height - least_log - readiness - 10
+        gpus = panel_height(need.gpus, need.foreign, left.width, most)
+        # The charts want some height even where the GPUs need little.
+        upper = min(max(gpus + readiness + 10, 26), body.height - least_log)
+        readiness = upper - gpus - 10
+        parts = [(Part.GPUS, gpus), (Part.READINESS, readiness), (Part.UNIT, 5), (Part.SYSTEM, 5)]
+        _stack(out, left, parts)
+        _stack(out, right, [(Part.ENGINE, upper)])
+    out[Part.LOG] = Region(0, body.y + upper, body.width, body.height - upper)
 
 
 def _stacked_with_columns(out: Plan, body: Region, need: Need) -> None:
@@ -107,12 +109,13 @@ def _stacked_with_columns(out: Plan, body: Region, need: Need) -> None:
     left = Region(0, middle.y, (middle.width + 1) // 2, middle.height)
     right = Region(left.width, middle.y, middle.width - left.width, middle.height)
     if need.loading:
-        load = min(need.phases + 4, middle.height)
+        load = min(need.phases + 2 + need.warnings, middle.height)
         _stack(out, Region(0, middle.y, body.width, load), [(Part.LOAD, load)])
         left = Region(0, left.y + load, left.width, left.height - load)
         right = Region(right.x, right.y + load, right.width, right.height - load)
         _stack(out, left, [(Part.READINESS, left.height)])
-        _stack(out, right, [(Part.SYSTEM, right.height)])
+        unit = 4 if right.height >= 8 else 0
+        _stack(out, right, [(Part.UNIT, unit), (Part.SYSTEM, right.height - unit)])
     else:
         readiness = min(need.evidence + 2, middle.height)
         rest = middle.height - readiness
@@ -130,7 +133,7 @@ def _stacked(out: Plan, body: Region, need: Need) -> None:
     """A small terminal: GPUs in short, the engine, the load or the log."""
     engine = 4
     log = 5 if body.height >= 20 else 4
-    load = min(need.phases + 2, max(3, body.height - 12)) if need.loading else 0
+    load = min(need.phases + 2 + need.warnings, max(3, body.height - 12)) if need.loading else 0
     if need.loading:
         engine = 0
     gpus = panel_height(

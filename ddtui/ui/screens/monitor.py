@@ -17,7 +17,7 @@ from ddtui.ui.widgets.canvas import Canvas
 from ddtui.ui.widgets.engine import EnginePanel
 from ddtui.ui.widgets.gpus import GpuPanel, foreign_processes
 from ddtui.ui.widgets.header import Header
-from ddtui.ui.widgets.load import LoadPanel
+from ddtui.ui.widgets.load import LoadPanel, warning_rows
 from ddtui.ui.widgets.log_tail import LogTail
 from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
 from ddtui.ui.widgets.readiness import ReadinessPanel
@@ -93,11 +93,13 @@ def needs(shown: Shown, width: int, height: int) -> Need:
     phases = 6
     if shot.load is not None:
         phases = len([each for each in shot.load.phases if each.phase is not Phase.READY])
+    warnings = len(warning_rows(shot.load, shown)) if shot.load is not None else 0
     return Need(
         gpus=len(shot.gpus),
         foreign=int(foreign_processes(shot.processes)),
         alerts=len(alert_rows(shown, width, max(1, height // 4))),
         loading=is_loading,
         phases=phases,
+        warnings=warnings,
         evidence=max(1, len(shot.readiness.evidence)) + (shot.load is not None and not is_loading),
     )

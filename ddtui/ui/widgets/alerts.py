@@ -31,7 +31,7 @@ def link_words(shown: Shown) -> str:
         words.append(f"try {link.attempt + 1} at {fmt.clock(link.retry_at)}{hint}")
     if link.remedy:
         words.append(link.remedy)
-    return ". ".join(word.rstrip(".") for word in words)
+    return "; ".join(word.rstrip(".") for word in words)
 
 
 def alert_rows(shown: Shown, width: int, height: int) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from textual.renderables.digits import DIGITS, DIGITS3X3
+from textual.renderables.digits import DIGITS, DIGITS3X3_BOLD
 
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row
@@ -37,7 +37,7 @@ def big_digits(text: str, ink: Ink, glyphs: Glyphs) -> list[Row]:
     for char in text:
         if char in DIGITS:
             at = DIGITS.index(char) * 3
-            for row, piece in zip(rows, DIGITS3X3[at : at + 3], strict=True):
+            for row, piece in zip(rows, DIGITS3X3_BOLD[at : at + 3], strict=True):
                 row.add(piece.ljust(3), ink)
         else:
             for row, piece in zip(rows, (" ", " ", char), strict=True):

@@ -17,8 +17,9 @@ from ddtui.ui.ink import Ink, Row
 
 _STEPS = (1, 2, 5, 10, 15, 30, 60)
 """Seconds that one column of dots may stand for."""
-_LEFT = (0x40, 0x44, 0x46, 0x47)
-_RIGHT = (0x80, 0xA0, 0xB0, 0xB8)
+_LEFT = (0x40, 0x04, 0x02, 0x01)
+_RIGHT = (0x80, 0x20, 0x10, 0x08)
+"""Bits of a braille cell's two columns of dots, from the bottom."""
 _ASCII_LEVELS = " .:|"
 
 
@@ -93,24 +94,29 @@ def _usual_distance(times: tuple[float, ...]) -> float:
     return gaps[len(gaps) // 2] if gaps else 0.0
 
 
-def plot(values: list[float], height: int, scale: Scale, ink: Ink, glyphs: Glyphs) -> list[Row]:
-    """The chart alone: `len(values) / 2` cells wide and `height` rows."""
+def plot(
+    values: list[float], height: int, scale: Scale, ink: Ink, glyphs: Glyphs, *, fill: bool = True
+) -> list[Row]:
+    """The chart alone: `len(values) / 2` cells wide and `height` rows; an area, or only its edge."""
     if glyphs.ascii:
         return _plot_ascii(values, height, scale, ink)
     levels = [_level(value, height * 4, scale) for value in values]
-    rows = []
-    for row in range(height):
-        floor = (height - 1 - row) * 4
-        chars = []
-        for left, right in zip(levels[::2], levels[1::2], strict=True):
-            dots = 0
-            if left > floor:
-                dots |= _LEFT[min(4, left - floor) - 1]
-            if right > floor:
-                dots |= _RIGHT[min(4, right - floor) - 1]
-            chars.append(chr(0x2800 + dots) if dots else " ")
-        rows.append(Row("".join(chars), ink))
-    return rows
+    cells = [[0] * (len(levels) // 2) for _ in range(height)]
+    before = 0
+    for column, level in enumerate(levels):
+        if not level:
+            before = 0
+            continue
+        # The edge reaches from the last level to this one, so that it is one line.
+        low = 1 if fill else min(level, before + 1 if 0 < before < level else level)
+        high = level if fill or before <= level else before - 1
+        bits = _RIGHT if column % 2 else _LEFT
+        for dot in range(low - 1, high):
+            cells[height - 1 - dot // 4][column // 2] |= bits[dot % 4]
+        before = level
+    return [
+        Row("".join(chr(0x2800 + dots) if dots else " " for dots in line), ink) for line in cells
+    ]
 
 
 def _plot_ascii(values: list[float], height: int, scale: Scale, ink: Ink) -> list[Row]:
@@ -134,39 +140,48 @@ def _level(value: float, levels: int, scale: Scale) -> int:
     return max(1, round(scale.share(value) * levels))
 
 
-def chart(
-    history: History,
-    now: float,
-    size: tuple[int, int],
-    scale: Scale,
-    ink: Ink,
-    glyphs: Glyphs,
-    *,
-    window: float = 300.0,
+@dataclass(frozen=True)
+class Plot:
+    """One figure to draw over time."""
+
+    title: str
+    history: History
+    scale: Scale
+    ink: Ink
+
+
+def charts(
+    plots: tuple[Plot, ...], now: float, size: tuple[int, int], glyphs: Glyphs, *, window: float = 300
 ) -> list[Row]:
-    """A chart with its axes.
+    """Charts below each other over one time axis.
 
     Args:
-        history: what is drawn.
+        plots: what is drawn, from top to bottom.
         now: the right edge, Unix seconds.
-        size: width and height in cells, axes included; at least 12 x 3.
-        scale: the vertical axis.
-        ink: of the dots.
+        size: width and height in cells, titles and axes included.
         glyphs: the characters to draw with.
-        window: seconds that the chart must hold at least.
+        window: seconds that the charts must hold at least.
+
+    Returns:
+        `height` rows, or none where that is too little to read anything.
     """
     width, height = size
-    labels = _axis_labels(scale, height - 1)
-    gutter = max(len(label) for label in labels) + 1
-    cells = width - gutter
-    if cells < 4 or height < 2:
+    lines = height - 1 - len(plots)
+    if width < 16 or lines < 2 * len(plots):
         return []
+    share, more = divmod(lines, len(plots))
+    heights = [share + (index < more) for index in range(len(plots))]
+    labels = [_axis_labels(each.scale, high) for each, high in zip(plots, heights, strict=True)]
+    gutter = max(len(label) for one in labels for label in one) + 1
+    cells = width - gutter
     step = step_for(cells * 2, window)
-    rows = plot(resample(history, now, cells * 2, step), height - 1, scale, ink, glyphs)
     out = []
-    for label, row in zip(labels, rows, strict=True):
-        tick = glyphs.axis_tick if label else glyphs.axis
-        out.append(Row(label.rjust(gutter - 1) + tick, Ink.AXIS).extend(row))
+    for each, high, names in zip(plots, heights, labels, strict=True):
+        out.append(Row(" " * gutter + each.title, Ink.LABEL))
+        values = resample(each.history, now, cells * 2, step)
+        for label, row in zip(names, plot(values, high, each.scale, each.ink, glyphs), strict=True):
+            tick = glyphs.axis_tick if label else glyphs.axis
+            out.append(Row(label.rjust(gutter - 1) + tick, Ink.AXIS).extend(row))
     out.append(_time_axis(gutter, cells, step))
     return out
 

@@ -9,7 +9,7 @@ from ddtui.ui.ink import Ink, Row, flow
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.bars import bar, big_digits
 from ddtui.ui.widgets.canvas import Drawing, Panel
-from ddtui.ui.widgets.chart import Scale, chart, largest, nice_ceiling
+from ddtui.ui.widgets.chart import Plot, Scale, charts, largest, nice_ceiling
 
 _DOWN = {
     ReadinessState.ABSENT,
@@ -30,7 +30,7 @@ class EnginePanel(Panel):
         drawing = Drawing(title=Row("Engine", Ink.TITLE), faded=not shown.connected)
         drawing.title.add("  ").extend(_identity(engine))
         if not shown.connected:
-            drawing.note = Row(shown.stale_words(shown.age).upper(), Ink.WARN)
+            drawing.note = Row(f"STALE {fmt.ago(shown.age)}", Ink.WARN)
         elif engine.idle:
             drawing.note = Row("idle: no requests", Ink.LABEL)
         if not _has_figures(engine):
@@ -68,15 +68,18 @@ def _absent_words(shown: Shown) -> str:
     return "no figures yet: the engine has not answered"
 
 
-def _source_words(figure: Figure | None, shown: Shown) -> tuple[str, Ink]:
+def _source_words(figure: Figure | None, shown: Shown, *, short: bool) -> tuple[str, Ink]:
     """Where a figure comes from, and its age when that matters."""
     if figure is None:
         return "no source", Ink.DIM
     age = figure.age(shown.now)
     note = f", {fmt.clean(figure.note)}" if figure.note else ""
     source = f"{fmt.clean(figure.source)}{note}"
+    if not shown.connected:  # the whole panel says how old it is
+        return source, Ink.LABEL
     if shown.figure_stale(figure):
-        return f"{source}, stale {fmt.ago(age)}", Ink.WARN
+        stale = f"stale {fmt.ago(age)}"
+        return stale if short else f"{source}, {stale}", Ink.WARN
     if age > AGE_SHOWN and not shown.snapshot.engine.idle:
         return f"{source}, {fmt.ago(age)}", Ink.LABEL
     return source, Ink.LABEL
@@ -91,12 +94,19 @@ def acceptance(engine: EngineView) -> Figure | None:
     return engine.acceptance_length or engine.acceptance_lifetime
 
 
-def _big(
-    text: str, unit: str, figure: Figure | None, ink: Ink, shown: Shown, *, idle: bool = False
+def _big(  # noqa: PLR0913  (a figure's whole look)
+    text: str,
+    unit: str,
+    figure: Figure | None,
+    ink: Ink,
+    shown: Shown,
+    *,
+    short: bool,
+    idle: bool = False,
 ) -> list[Row]:
     rows = big_digits(text, Ink.DIM if idle else _value_ink(figure, ink, shown), shown.glyphs)
     width = max(row.width for row in rows) + 1
-    words, word_ink = _source_words(figure, shown)
+    words, word_ink = _source_words(figure, shown, short=short)
     rows[1].to(width).add(unit, Ink.TEXT)
     rows[2].to(width).add("idle" if idle else words, Ink.LABEL if idle else word_ink)
     return rows
@@ -112,55 +122,43 @@ def _tall(shown: Shown, width: int, height: int) -> list[Row]:
         throughput,
         Ink.THROUGHPUT,
         shown,
+        short=width < 84,
         idle=engine.idle,
     )
     right = _big(
         fmt.number(length.value if length else None, 2),
-        "accepted per pass",
+        "accepted/pass",
         length,
         Ink.ACCEPTANCE,
         shown,
+        short=width < 84,
     )
-    rows = []
-    half = width // 2
-    for one, other in zip(left, right, strict=True):
-        rows.append(Row().extend(one.cut(half - 1)).to(half).extend(other).cut(width))
-    small = flow(small_figures(shown), width)
-    if height >= 14:
-        rows += [Row(), *small, Row()]
-    else:
-        rows += small
+    # Beside each other at the middle, unless the first needs more than half.
+    start = max(width // 2, max(row.width for row in left) + 3)
+    if start + max(row.width for row in right) > width:
+        start = max(row.width for row in left) + 3
+    rows = [
+        Row().extend(one).to(start).extend(other).cut(width)
+        for one, other in zip(left, right, strict=True)
+    ]
+    small = flow(small_figures(shown, bars=width >= 68), width, gap=2)
+    spaced = height - len(rows) - len(small) >= 12
+    rows += [Row(), *small, Row()] if spaced else small
     return rows + _charts(shown, width, height - len(rows))
 
 
 def _charts(shown: Shown, width: int, height: int) -> list[Row]:
-    """Both charts below each other, or beside each other where there is no height for that."""
-    engine, now = shown.snapshot.engine, shown.now
+    """Both figures over one time axis; only throughput where there is no room for two."""
+    engine = shown.snapshot.engine
     speed = Scale(0.0, nice_ceiling(largest(engine.throughput_history), 50.0))
     length = Scale(1.0, acceptance_ceiling(engine))
-    args = (
-        (engine.throughput_history, speed, Ink.THROUGHPUT, "tok/s"),
-        (engine.acceptance_history, length, Ink.ACCEPTANCE, "acceptance length"),
+    plots = (
+        Plot("tok/s", engine.throughput_history, speed, Ink.THROUGHPUT),
+        Plot("acceptance length", engine.acceptance_history, length, Ink.ACCEPTANCE),
     )
-    glyphs = shown.glyphs
-    if height >= 12:
-        out: list[Row] = []
-        first = (height + 1) // 2
-        for (history, scale, ink, title), lines in zip(args, (first, height - first), strict=True):
-            out.append(Row(title, Ink.LABEL))
-            out += chart(history, now, (width, lines - 1), scale, ink, glyphs)
-        return out
-    if height < 4:
-        return []
-    half = (width - 3) // 2
-    columns = [
-        [Row(title, Ink.LABEL), *chart(history, now, (half, height - 1), scale, ink, glyphs)]
-        for history, scale, ink, title in args
-    ]
-    return [
-        Row().extend(one).to(half + 3).extend(other)
-        for one, other in zip(*columns, strict=True)
-    ]
+    if height < 9:
+        plots = plots[:1]
+    return charts(plots, shown.now, (width, height), shown.glyphs)
 
 
 def acceptance_ceiling(engine: EngineView) -> float:
@@ -175,7 +173,7 @@ def acceptance_ceiling(engine: EngineView) -> float:
     return nice_ceiling(most, 32.0)
 
 
-def small_figures(shown: Shown) -> list[Row]:
+def small_figures(shown: Shown, *, bars: bool = True) -> list[Row]:
     """Requests, KV cache, prefill and graphs, each a short piece."""
     engine, glyphs = shown.snapshot.engine, shown.glyphs
 
@@ -190,18 +188,22 @@ def small_figures(shown: Shown) -> list[Row]:
     kv = engine.kv_usage
     full = kv.value if kv else None
     pieces = [
-        piece("running", engine.running, fmt.count(engine.running.value if engine.running else None)),
-        piece("queued", engine.queued, fmt.count(engine.queued.value if engine.queued else None)),
-        piece("KV", kv, fmt.number(None if full is None else full * 100), " %")
-        .add(" ")
-        .extend(bar(full, 8, Ink.MEMORY, glyphs)),
+        piece("running", engine.running, _count(engine.running).ljust(4)),
+        piece("queued", engine.queued, _count(engine.queued).ljust(4)),
+        piece("KV", kv, fmt.number(None if full is None else full * 100).rjust(3), " %"),
     ]
+    if bars:
+        pieces[-1].add(" ").extend(bar(full, 8, Ink.MEMORY, glyphs))
     prefill = engine.prefill_throughput
     if prefill is not None:
         pieces.append(piece("prefill", prefill, fmt.tokens_per_second(prefill.value), " tok/s"))
     if engine.graph_in_use is False and not engine.idle:
         pieces.append(Row(f"{glyphs.warn} no CUDA graph", Ink.WARN))
     return pieces
+
+
+def _count(figure: Figure | None) -> str:
+    return fmt.count(figure.value if figure else None)
 
 
 def _low(shown: Shown, width: int, height: int) -> list[Row]:
@@ -215,9 +217,11 @@ def _low(shown: Shown, width: int, height: int) -> list[Row]:
         (fmt.number(length.value if length else None, 2), "accepted/pass", length, Ink.ACCEPTANCE),
     ):
         idle = engine.idle and figure is throughput
-        words, word_ink = ("idle", Ink.LABEL) if idle else _source_words(figure, shown)
+        words, word_ink = (
+            ("idle", Ink.LABEL) if idle else _source_words(figure, shown, short=width < 84)
+        )
         value_ink = Ink.DIM if idle else _value_ink(figure, ink, shown)
         pieces.append(Row(text, value_ink).add(f" {unit} ").add(words, word_ink))
-    rows = [*flow(pieces, width), *flow(small_figures(shown), width)]
+    rows = [*flow(pieces, width), *flow(small_figures(shown), width, gap=2)]
     left = height - len(rows)
-    return rows + _charts(shown, width, left) if left >= 4 else rows[:height]
+    return (rows + _charts(shown, width, left))[:height]

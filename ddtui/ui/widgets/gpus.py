@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from textwrap import wrap
 
 from ddtui.core.gpus import throttle_words
 from ddtui.core.samples import Collector, Gpu, GpuProcess
 from ddtui.core.snapshot import GpuView
 from ddtui.ui import format as fmt
-from ddtui.ui.ink import Ink, Row
+from ddtui.ui.ink import Ink, Row, clip
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.bars import bar
 from ddtui.ui.widgets.canvas import Drawing, Panel
@@ -20,6 +21,8 @@ _PERCENT = Scale(0.0, 100.0)
 _QUIET_WORDS = frozenset({"idle"})
 _CELL = 24
 """Least width of one GPU where several share a line."""
+_DOUBLE = 84
+"""Least width of a GPU in two lines."""
 _HISTORY_WINDOW = 300.0
 
 
@@ -49,12 +52,27 @@ def panel_height(gpus: int, foreign: int, width: int, most: int) -> int:
     """Lines that the panel wants, its frame included, in at most `most`."""
     if gpus == 0:
         return min(most, 4)
-    lines = gpus
+    return max(3, min(most, arrangement(gpus, width - 4, most - foreign - 2).lines + foreign + 2))
+
+
+@dataclass(frozen=True)
+class Arrangement:
+    """How GPUs are put into lines."""
+
+    columns: int
+    lines: int
+    double: bool = False
+    """Two lines a GPU."""
+
+
+def arrangement(gpus: int, width: int, height: int) -> Arrangement:
+    """Two lines a GPU where there is room, else one, else several in a line."""
+    if gpus * 2 <= height and width >= _DOUBLE:
+        return Arrangement(1, gpus * 2, double=True)
     columns = 1
-    while lines + foreign + 2 > most and (width - 4) // (columns + 1) >= _CELL:
+    while -(-gpus // columns) > height and width // (columns + 1) >= _CELL:
         columns += 1
-        lines = -(-gpus // columns)
-    return max(3, min(most, lines + foreign + 2))
+    return Arrangement(columns, -(-gpus // columns))
 
 
 def _note(shown: Shown, stale: bool) -> Row:
@@ -82,72 +100,102 @@ def totals(views: tuple[GpuView, ...], room: int) -> Row:
         pieces.append(f"{watts / 1000:.1f} kW" if watts >= 1000 else f"{watts:.0f} W")
     name = f"{len(gpus)} x {names.pop()}" if len(names) == 1 else str(len(gpus))
     figures = "  ".join(pieces)
-    if len(name) + len(figures) + 2 > room:
-        name = str(len(gpus))
+    name = clip(name, max(len(str(len(gpus))), room - len(figures) - 2))
     return Row(name, Ink.LABEL).add("  ").add(figures, Ink.TEXT)
 
 
 def gpu_rows(shown: Shown, width: int, height: int) -> list[Row]:
     """All GPUs in `height` lines; what does not fit even then is counted in the last line."""
     views = shown.snapshot.gpus
-    columns = 1
-    while -(-len(views) // columns) > height and width // (columns + 1) >= _CELL:
-        columns += 1
-    lines = -(-len(views) // columns)
-    if columns == 1 and lines <= height:
-        return [gpu_row(view, shown, width) for view in views]
-    each = (width - 2 * (columns - 1)) // columns
-    fitting = min(lines, height)
-    hidden = len(views) - fitting * columns
-    if hidden > 0:
-        fitting -= 1
-        hidden = len(views) - fitting * columns
+    how = arrangement(len(views), width, height)
+    marks = max(mark_row(view.gpu).width for view in views)
+    if how.double:
+        return [row for view in views for row in double_row(view, shown, width)]
+    if how.columns == 1 and how.lines <= height:
+        return [gpu_row(view, shown, width, marks) for view in views]
+    each = (width - 2 * (how.columns - 1)) // how.columns
+    fitting, hidden = how.lines, 0
+    if fitting > height:
+        fitting = max(1, height - 1)
+        hidden = len(views) - fitting * how.columns
     rows = []
     for line in range(fitting):
         row = Row()
-        for column in range(columns):
+        for column in range(how.columns):
             # Down the columns while all are shown, so that the order stays that of one column.
-            index = column * lines + line if hidden <= 0 else line * columns + column
+            index = line * how.columns + column if hidden else column * how.lines + line
             if index < len(views):
-                row.to(column * (each + 2)).extend(gpu_row(views[index], shown, each))
+                row.to(column * (each + 2)).extend(gpu_row(views[index], shown, each, marks))
         rows.append(row)
-    if hidden > 0:
+    if hidden:
         rows.append(Row(f"and {hidden} more; they need a larger terminal", Ink.WARN))
     return rows
 
 
-def gpu_row(view: GpuView, shown: Shown, width: int) -> Row:
-    """One GPU in `width` cells."""
-    gpu = view.gpu
+def _begin(gpu: Gpu, shown: Shown) -> Row:
     row = Row().put(str(gpu.index), 2, Ink.STRONG, right=True).add(" ")
     if gpu.lost:
-        return row.add(f"{shown.glyphs.failed} LOST ", Ink.BAD).add(gpu.lost, Ink.BAD).cut(width)
-    marks = mark_row(gpu)
+        row.add(f"{shown.glyphs.failed} LOST ", Ink.BAD).add(gpu.lost, Ink.BAD)
+    return row
+
+
+def gpu_row(view: GpuView, shown: Shown, width: int, marks: int) -> Row:
+    """One GPU in one line. `marks` is the room that the longest marks of any GPU need."""
+    gpu = view.gpu
+    row = _begin(gpu, shown)
+    if gpu.lost:
+        return row.cut(width)
     wide = width >= 62
     figures = _figures(gpu, wide=wide, clocks=width >= 92)
-    # The rest is shared by the bar, the marks and the history.
-    room = width - row.width - figures.width - 1
-    if not wide:
-        marked = min(marks.width + 1, max(0, room - 5)) if marks.width else 0
-        row.extend(_memory_bar(view, max(4, room - marked), shown)).add(" ").extend(figures)
-        return row.add(" ").extend(marks).cut(width) if marked else row.cut(width)
-    history = max(0, min(60, (room - 26) // 2)) if room >= 44 else 0
-    marked = max(marks.width, 8 if room - history >= 24 else 0)
-    length = max(6, min(40, room - history - marked - (1 if marked else 0) - (1 if history else 0)))
+    rest = width - row.width - figures.width - 1
+    marked = min(marks + 1, max(0, rest - 8)) if marks else 0
+    rest -= marked
+    length = min(36, rest if rest < 30 else rest * 11 // 20)
+    history = rest - length - 1 if rest >= 30 else 0
     row.extend(_memory_bar(view, length, shown)).add(" ").extend(figures)
     if history:
-        values = resample(
-            view.utilization_history,
-            shown.now,
-            history * 2,
-            step_for(history * 2, _HISTORY_WINDOW),
-        )
-        row.add(" ").extend(plot(values, 1, _PERCENT, Ink.UTILIZATION, shown.glyphs)[0])
-    return row.add(" ").extend(marks).cut(width)
+        row.add(" ").extend(_history(view, history, 1, shown)[0])
+    if marked:
+        row.add(" ").extend(mark_row(gpu).cut(marked - 1))
+    return row.cut(width)
+
+
+def double_row(view: GpuView, shown: Shown, width: int) -> list[Row]:
+    """One GPU in two lines: memory and utilization as bars, and its past beside them."""
+    gpu = view.gpu
+    first = _begin(gpu, shown)
+    if gpu.lost:
+        return [first.cut(width), Row()]
+    fixed = 5 + 17 + 13 + 13
+    length = max(8, min(40, (width - 3 - fixed) // 2))
+    history = width - 3 - fixed - length
+    share = None if gpu.utilization is None else gpu.utilization / 100
+    first.add("mem  ", Ink.LABEL).extend(_memory_bar(view, length, shown))
+    first.put(f"{fmt.gib(gpu.memory_used)}/{fmt.gib(gpu.memory_total)}", 12, right=True)
+    first.put(" GiB", 5, Ink.LABEL).put(fmt.number(gpu.power), 5, right=True)
+    first.put(f"/{fmt.number(gpu.power_limit)} W", 8, Ink.LABEL)
+    hot = gpu.temperature is not None and gpu.temperature >= HOT
+    first.put(fmt.number(gpu.temperature), 3, Ink.WARN if hot else Ink.TEXT, right=True)
+    first.add(" °C", Ink.LABEL)
+    second = Row("   util ", Ink.LABEL).extend(bar(share, length, Ink.UTILIZATION, shown.glyphs))
+    second.put(fmt.number(gpu.utilization), 12, right=True).put(" %", 5, Ink.LABEL)
+    second.put(fmt.number(gpu.sm_clock), 5, right=True).put(" MHz", 8, Ink.LABEL)
+    second.extend(mark_row(gpu).cut(12))
+    at = 3 + fixed + length
+    past = _history(view, history, 2, shown)
+    return [
+        row.to(at).extend(line).cut(width) for row, line in zip((first, second), past, strict=True)
+    ]
+
+
+def _history(view: GpuView, cells: int, lines: int, shown: Shown) -> list[Row]:
+    step = step_for(cells * 2, _HISTORY_WINDOW)
+    values = resample(view.utilization_history, shown.now, cells * 2, step)
+    return plot(values, lines, _PERCENT, Ink.UTILIZATION, shown.glyphs, fill=False)
 
 
 def _memory_bar(view: GpuView, width: int, shown: Shown) -> Row:
-    """Used memory; the part that is surely not the unit's in another ink."""
+    """How full the GPU's memory is."""
     gpu = view.gpu
     if gpu.memory_used is None or not gpu.memory_total:
         return bar(None, width, Ink.MEMORY, shown.glyphs)

@@ -67,11 +67,13 @@ def readiness_row(readiness: Readiness, now: float, glyphs: Glyphs, *, stale: bo
     return row
 
 
-def proof_row(readiness: Readiness, glyphs: Glyphs) -> Row:
+def proof_row(readiness: Readiness, glyphs: Glyphs, *, stale: bool) -> Row:
     """How much of the readiness is proved, in one phrase."""
     evidence = readiness.evidence
     if not evidence:
         return Row()
+    if stale:
+        return Row("nothing is proved now", Ink.WARN)
     proved = sum(each.verdict is Verdict.PROVED for each in evidence)
     against = [each.name for each in evidence if each.verdict is Verdict.AGAINST]
     if against:
@@ -116,7 +118,7 @@ def _first(shown: Shown, width: int) -> Row:
 
 def _second(shown: Shown, width: int) -> Row:
     shot, engine = shown.snapshot, shown.snapshot.engine
-    right = proof_row(shot.readiness, shown.glyphs)
+    right = proof_row(shot.readiness, shown.glyphs, stale=not shown.connected)
     system = shot.system
     skew = system.clock_skew if system else None
     if skew is not None and abs(skew) > SKEW_SHOWN:

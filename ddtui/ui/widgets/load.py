@@ -11,7 +11,7 @@ from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.bars import bar
 from ddtui.ui.widgets.canvas import Drawing, Panel
 
-_NAME = 20
+_NAME = 19
 
 
 class LoadPanel(Panel):
@@ -73,11 +73,12 @@ def _around_current(phases: list[PhaseView], room: int) -> list[PhaseView]:
 
 def warning_rows(load: LoadView, shown: Shown) -> list[Row]:
     """What is wrong with the load, in words."""
+    said = {alert.key for alert in shown.snapshot.alerts}  # above already, and never cut there
     rows = []
-    if load.stalled_for is not None and not load.finished:
+    if "stall" not in said and load.stalled_for is not None and not load.finished:
         words = f"no progress by any source for {fmt.duration(load.stalled_for)}"
         rows.append(Row(f"{shown.glyphs.warn} {words}", Ink.BAD))
-    if load.straggler and not load.finished:
+    if "straggler" not in said and load.straggler and not load.finished:
         rows.append(Row(f"{shown.glyphs.warn} {fmt.clean(load.straggler)}", Ink.WARN))
     return rows
 
@@ -102,14 +103,14 @@ def phase_row(phase: PhaseView, shown: Shown, width: int) -> Row:
     row.put(str(phase.phase), _NAME, name_ink).add(" ")
     if phase.status is PhaseStatus.SKIPPED:
         return row.add("not in this start", Ink.DIM)
-    length = 24 if width >= 90 else 14 if width >= 66 else 8
+    length = 24 if width >= 90 else 8
     fraction = 1.0 if phase.status is PhaseStatus.DONE else phase.fraction
     fraction = 0.0 if phase.status is PhaseStatus.PENDING else fraction
     bar_ink = Ink.PROGRESS if running else Ink.BAD if phase.status is PhaseStatus.FAILED else Ink.GOOD
     row.extend(bar(fraction, length, bar_ink, shown.glyphs))
     percent = fmt.number(None if phase.fraction is None else phase.fraction * 100)
     row.add(" ").put(f"{percent} %" if running else "", 6, Ink.STRONG, right=True)
-    row.add("  ").put(_seconds(phase, shown), 20 if width >= 66 else 17, name_ink)
+    row.add("  ").put(_seconds(phase, shown), 23 if width >= 90 else 21, name_ink)
     notes = [fmt.clean(each) for each in (phase.source if running else "", phase.detail) if each]
     return row.add(" ").add(", ".join(notes), Ink.LABEL).cut(width)
 

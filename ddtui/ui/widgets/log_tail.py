@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from ddtui.core.samples import Collector, JournalLine
@@ -11,6 +12,8 @@ from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Drawing, Panel
 
 _ERROR_PRIORITY = 3
+_OWN_STAMP = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: ([^\]]{1,24}))?\] ?")
+"""A line's own stamp in front of it, which repeats the journal's; what follows it names the rank."""
 
 
 class LogTail(Panel):
@@ -47,4 +50,8 @@ def log_row(line: JournalLine, width: int) -> Row:
     row = Row(f"{fmt.clock(line.stamp)} ", Ink.AXIS)
     bad = line.priority is not None and line.priority <= _ERROR_PRIORITY
     ink = Ink.BAD if bad else Ink.ACCEPTANCE if line.from_manager else Ink.LABEL
-    return row.add(line.text, ink).cut(width)
+    text = line.text
+    if own := _OWN_STAMP.match(text):
+        row.add(f"{own[1]} " if own[1] else "", Ink.AXIS)
+        text = text[own.end() :]
+    return row.add(text, ink).cut(width)

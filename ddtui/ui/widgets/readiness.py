@@ -44,7 +44,7 @@ def evidence_row(evidence: Evidence, glyphs: Glyphs, width: int) -> Row:
         Verdict.AGAINST: (glyphs.failed, Ink.BAD),
     }[evidence.verdict]
     row = Row(f"{symbol} ", ink).put(fmt.clean(evidence.name), _NAME, Ink.LABEL).add(" ")
-    if width >= 50:
+    if width >= 76:
         row.put(str(evidence.verdict), 11, ink)
     detail = Ink.BAD if evidence.verdict is Verdict.AGAINST else Ink.TEXT
     return row.add(fmt.clean(evidence.detail), detail).cut(width)
