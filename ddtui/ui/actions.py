@@ -201,10 +201,28 @@ _LOG_SHOW = (
     Action("log.save", "Save", "Save the lines shown to a new file", ("s",), Group.COPY, True),
 )
 
+_MONITOR = (
+    Action(
+        "monitor.pause",
+        "Pause",
+        "Freeze what is shown, or go on; the host is watched all the same",
+        ("p", "space"),
+        Group.SHOW,
+        footer=True,
+    ),
+)
+
 _HOSTS = (
     Action(
-        "hosts.open", "Open", "Leave this host and open the chosen one", ("o",), Group.HOST, True
+        "hosts.open",
+        "Open",
+        "Leave this host and open the highlighted one",
+        ("o",),
+        Group.HOST,
+        footer=True,
     ),
+    Action("hosts.down", "Down", "One host down", ("j",), Group.MOVE),
+    Action("hosts.up", "Up", "One host up", ("k",), Group.MOVE),
 )
 
 ACTIONS: tuple[Action, ...] = (*_APP, *_MONITOR, *_LOG_MOVE, *_LOG_FIND, *_LOG_SHOW, *_HOSTS)

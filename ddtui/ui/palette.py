@@ -1,0 +1,75 @@
+"""The command palette lists what the registry holds for the screen it was opened on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from textual.binding import Binding
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+from textual.screen import Screen
+
+from ddtui.ui.actions import ACTIONS, Action, Scope, actions
+from ddtui.ui.keymap import Keymap, default_keymap
+
+
+def scope_of(screen: Screen[object]) -> Scope:
+    """Which scope's actions a screen has, by its bindings; `Scope.APP` when it has none."""
+    by_id = {each.id: each for each in ACTIONS}
+    for binding in type(screen).BINDINGS:
+        if isinstance(binding, Binding) and binding.id in by_id:
+            return by_id[binding.id].scope
+    return Scope.APP
+
+
+def actions_of(screen: Screen[object]) -> tuple[Action, ...]:
+    """What an operator can do on a screen now: its own actions, then the app's."""
+    scope = scope_of(screen)
+    own = () if scope is Scope.APP else actions(scope)
+    return tuple(
+        each
+        for each in (*own, *actions(Scope.APP))
+        if (screen.app if each.scope is Scope.APP else screen).check_action(each.handler, ())
+    )
+
+
+def keymap_of(screen: Screen[object]) -> Keymap:
+    """The key map in force in a screen's app."""
+    keymap = getattr(screen.app, "keymap", None)
+    return keymap if isinstance(keymap, Keymap) else default_keymap()
+
+
+class ActionCommands(Provider):
+    """Set as `COMMANDS` of the app: every action of the screen, with its keys."""
+
+    async def discover(self) -> Hits:
+        for name, keys, action in self._entries():
+            yield DiscoveryHit(
+                Content(name).append(Content.styled(f"  {keys}", "dim")),
+                self._runner(action),
+                text=name,
+                help=action.description,
+            )
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, keys, action in self._entries():
+            score = max(matcher.match(name), matcher.match(action.description) * 0.6)
+            if score > 0:
+                yield Hit(
+                    score,
+                    matcher.highlight(name).append(Content.styled(f"  {keys}", "dim")),
+                    self._runner(action),
+                    text=name,
+                    help=action.description,
+                )
+
+    def _entries(self) -> Iterable[tuple[str, str, Action]]:
+        keymap = keymap_of(self.screen)
+        for action in actions_of(self.screen):
+            if action.id != "app.palette":
+                yield f"{action.group}: {action.title}", keymap.shown(action.id), action
+
+    def _runner(self, action: Action) -> Callable[[], object]:
+        return partial(self.screen.run_action, action.command)

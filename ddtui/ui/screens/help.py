@@ -1,0 +1,116 @@
+"""The help of a screen: what it shows, and all that can be done there, with the keys in force."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from rich.table import Table
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical, VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from ddtui.config.paths import find_config
+from ddtui.ui.actions import Scope
+from ddtui.ui.palette import actions_of, keymap_of, scope_of
+
+ABOUT = {
+    Scope.APP: "ddtui shows one host. Nothing on it changes unless you confirm it.",
+    Scope.MONITOR: (
+        "The monitor shows what is known of the host now. A figure carries its source; one that is "
+        "out of date looks faded and says how old it is."
+    ),
+    Scope.LOG: (
+        "The log shows the unit's journal. Letters tell the level: E error, W warning, I info, "
+        "D debug; where the engine writes none, it is inferred from the words. Times are by the "
+        "host's clock, in your time zone. Scrolling up stops following."
+    ),
+    Scope.HOSTS: (
+        "All configured hosts. ddtui watches one at a time: choosing another one closes this "
+        "connection and opens that host."
+    ),
+}
+"""What each screen is, in a few words."""
+
+
+class HelpScreen(ModalScreen[None]):
+    """Explains the screen under it. Any of its closing keys leads back."""
+
+    BINDINGS = [
+        Binding("escape,q,question_mark,f1,enter", "dismiss_help", "Close", show=False),
+        Binding("j", "scroll(1)", show=False),
+        Binding("k", "scroll(-1)", show=False),
+    ]
+    DEFAULT_CSS = """
+    HelpScreen { align: center middle; }
+    HelpScreen > Vertical {
+        width: 100; max-width: 96%; height: auto; max-height: 94%;
+        background: $surface; border: round $primary; padding: 0 1;
+    }
+    HelpScreen VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+    HelpScreen #about { color: $label; margin-bottom: 1; }
+    """
+
+    def __init__(self, below: Screen[object]) -> None:
+        """Prepare the help.
+
+        Args:
+            below: The screen to explain.
+        """
+        super().__init__()
+        self._below = below
+
+    def compose(self) -> ComposeResult:
+        scope = scope_of(self._below)
+        with Vertical() as box:
+            box.border_title = Content(f" Help: {scope.title()} ")
+            box.border_subtitle = Content(" esc closes ")
+            with VerticalScroll():
+                yield Static(Content(ABOUT[scope]), id="about")
+                yield Static(id="keys")
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._fill())
+        self.query_one(VerticalScroll).focus()
+        self._fill()
+
+    def on_resize(self) -> None:
+        self._fill()
+
+    def action_dismiss_help(self) -> None:
+        """Back to the screen below."""
+        self.dismiss(None)
+
+    def action_scroll(self, step: int) -> None:
+        """Scroll by lines."""
+        self.query_one(VerticalScroll).scroll_relative(y=step, animate=False)
+
+    def _fill(self) -> None:
+        colors = self.app.theme_variables
+        wide = self.size.width >= 90
+        keymap = keymap_of(self._below)
+        table = Table.grid(padding=(0, 2))
+        table.add_column(min_width=8, no_wrap=True)
+        table.add_column(ratio=1)
+        if wide:
+            table.add_column(no_wrap=True)
+        for group, each in groupby(actions_of(self._below), key=lambda action: action.group):
+            table.add_row(Text(str(group), style=f"bold {colors['primary']}"))
+            for action in each:
+                words = Text(action.description)
+                if action.destructive:
+                    words.append("  changes the host", style=colors["warning"])
+                row = [Text(keymap.shown(action.id), style=f"bold {colors['accent']}"), words]
+                if wide:
+                    mine = action.id in keymap.changed
+                    row.append(Text(f"{action.id}{' *' if mine else ''}", style=colors["label"]))
+                table.add_row(*row)
+            table.add_row("")
+        note = f"Your own keys: the table [keys] of {find_config().file}, by the names at the right"
+        if keymap.changed:
+            note += "; * marks those that you have set"
+        table.add_row("", Text(note + ".", style=colors["label"]))
+        self.query_one("#keys", Static).update(table)

@@ -1,0 +1,136 @@
+"""All configured hosts. One is open; choosing another one closes this connection and opens that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from textual import on
+from textual.app import ComposeResult
+from textual.content import Content
+from textual.widgets import Footer, OptionList, Static
+from textual.widgets.option_list import Option
+
+from ddtui.config.hosts import HostTarget, Reach
+from ddtui.ui import format as fmt
+from ddtui.ui.actions import Scope, bindings
+from ddtui.ui.screens.live import LiveScreen
+from ddtui.ui.shown import Shown
+from ddtui.ui.widgets.header import Header, link_row
+
+
+@dataclass(frozen=True)
+class SwitchHost:
+    """What the app ends with when the operator chose another host: reconnect to it."""
+
+    name: str
+
+
+class HostsScreen(LiveScreen):
+    """Lists hosts with what is configured, and what is known now of the one that is open."""
+
+    BINDINGS = bindings(Scope.HOSTS)
+    DEFAULT_CSS = """
+    HostsScreen { background: $background; }
+    HostsScreen > #columns { height: 1; padding: 0 3; color: $label; margin-top: 1; }
+    HostsScreen > OptionList {
+        height: 1fr; background: $background; border: none; padding: 0 1;
+    }
+    """
+
+    def __init__(self, hosts: Sequence[HostTarget], open_host: str) -> None:
+        """Prepare the list.
+
+        Args:
+            hosts: All hosts that can be opened, in order.
+            open_host: Name of the one that is watched now.
+        """
+        super().__init__(id="hosts")
+        self._hosts = [*hosts]
+        self._names = [each.name for each in hosts]
+        self._open = open_host
+        self._shown: Shown | None = None
+        self._prompts: list[str] = []
+
+    def compose(self) -> ComposeResult:
+        yield Header()
+        yield Static(id="columns")
+        yield OptionList(*(Option("", id=f"host-{at}") for at in range(len(self._hosts))))
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        options = self.query_one(OptionList)
+        options.highlighted = self._names.index(self._open) if self._open in self._names else 0
+        options.focus()
+
+    def show(self, shown: Shown) -> None:
+        self._shown = shown
+        if self.is_mounted:
+            self.query_one(Header).show(shown)
+            self._fill()
+
+    def on_resize(self) -> None:
+        self._fill()
+
+    def action_open(self) -> None:
+        """Leave this host and open the highlighted one."""
+        at = self.query_one(OptionList).highlighted
+        if at is not None:
+            self._go(self._hosts[at].name)
+
+    def action_down(self) -> None:
+        """One host down."""
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        """One host up."""
+        self.query_one(OptionList).action_cursor_up()
+
+    @on(OptionList.OptionSelected)
+    def _chosen(self, event: OptionList.OptionSelected) -> None:
+        self._go(self._hosts[event.option_index].name)
+
+    def _go(self, name: str) -> None:
+        if name == self._open:
+            self.notify(f"{name} is the host that is open", markup=False)
+        else:
+            self.app.exit(SwitchHost(name))
+
+    def _fill(self) -> None:
+        width = self.size.width - 6
+        name_width = min(24, max([4, *(len(name) for name in self._names)]))
+        unit_width = min(28, max([4, *(len(each.unit) for each in self._hosts)]))
+        columns = f"{'host':{name_width}}  {'unit':{unit_width}}  "
+        prompts = []
+        for host in self._hosts:
+            name = fmt.clean(host.name)[:name_width]
+            unit = fmt.clean(host.unit)[:unit_width] or fmt.NOTHING
+            mark = "▸" if host.name == self._open else " "
+            line = f"{mark} {name:{name_width}}  {unit:{unit_width}}  {self._state(host)}"
+            prompts.append(line[: max(10, width)])
+        if prompts != self._prompts:
+            self._prompts = prompts
+            options = self.query_one(OptionList)
+            for at, line in enumerate(prompts):
+                options.replace_option_prompt_at_index(at, Content(line))
+            self.query_one("#columns", Static).update(Content(f"{columns}state"[:width]))
+
+    def _state(self, host: HostTarget) -> str:
+        """What is known of the open host; how another one is reached."""
+        if host.name == self._open and self._shown is not None:
+            readiness = self._shown.snapshot.readiness
+            words = [link_row(self._shown).text.strip(), str(readiness.state)]
+            if readiness.summary:
+                words.append(fmt.clean(readiness.summary))
+            return " · ".join(words)
+        return f"not open · {_reach(host)}"
+
+
+def _reach(host: HostTarget) -> str:
+    match host.reach:
+        case Reach.DEMO:
+            return "simulated, inside ddtui"
+        case Reach.LOCAL:
+            return "this machine"
+        case Reach.SSH:
+            return f"ssh {fmt.clean(host.ssh)} · {host.options.engine}"
