@@ -213,7 +213,7 @@ JOURNAL = Program(
     + """
 scope=$1 unit=$2 cursor=$3 lines=$4
 [ "$scope" = user ] && flag=--user-unit || flag=--unit
-if [ -n "$cursor" ]; then set -- --after-cursor="$cursor"; else set -- --lines="$lines"; fi
+if [ -n "$cursor" ]; then set -- --after-cursor="$cursor" --no-tail; else set -- --lines="$lines"; fi
 supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """,
 )

@@ -123,7 +123,7 @@ def trouble_of(text: str) -> SourceTrouble:
     if "failed to connect to" in lowered or "$dbus_session_bus_address" in lowered:
         return SourceTrouble(
             f"the service manager does not answer: {said}",
-            "for a user's unit: `loginctl enable-linger USER` on the host; else see `systemctl status`",
+            "a user's unit needs `loginctl enable-linger USER` on the host",
         )
     if "permission denied" in lowered or "access denied" in lowered:
         return SourceTrouble(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from ddtui.core.events import AnyEvent
-from ddtui.core.samples import EngineCounters, JournalLine
+from ddtui.core.samples import EngineCounters, JournalLine, ServerInfoSample
 
 
 class LogReader(Protocol):
@@ -68,4 +68,17 @@ class Engine(LogLabels, Protocol):
 
     def parse_metrics(self, text: str) -> EngineCounters | None:
         """Figures of a Prometheus exposition; None when it is none of this engine's."""
+        ...
+
+    def parse_server_info(
+        self, body: bytes, at: float, source: str
+    ) -> tuple[ServerInfoSample, EngineCounters]:
+        """The server's own report, secrets removed, and the figures in it.
+
+        Raises ValueError when the body is none of this engine's.
+        """
+        ...
+
+    def parse_loads(self, body: bytes) -> EngineCounters:
+        """Figures of the engine's JSON endpoint for its load. Raises ValueError."""
         ...

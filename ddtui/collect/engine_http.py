@@ -1,0 +1,334 @@
+"""The engine's HTTP side: is it healthy, what does it do, how is it configured.
+
+Three loops that do not wait for one another: a health request blocks for as long as the engine
+takes to generate a token, and 20 s when it hangs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+
+from ddtui.collect.base import Context, Emit, Nudge, Report, SourceTrouble, supervise
+from ddtui.collect.engine_client import Answer, EngineClient, NoAnswer
+from ddtui.collect.observed import Observed
+from ddtui.collect.settings import HostSettings
+from ddtui.core.clock import Clock
+from ddtui.core.engine import Engine
+from ddtui.core.samples import (
+    Collector,
+    EngineCounters,
+    EngineSample,
+    HealthSample,
+    SourceStatus,
+)
+from ddtui.hosts.base import Host
+
+HEALTH = "/health"
+HEALTH_TIMEOUT = 25.0
+"""The engine itself gives up after 20 s."""
+HEALTH_INTERVAL = 1.0
+HEALTH_WHEN_READY = 60.0
+"""A health request costs the engine a generation: seldom, once it is ready, and never while it works."""
+INFO_INTERVAL = 30.0
+METRICS = "/metrics"
+METRICS_AGAIN = 60.0
+"""Seconds after which an engine without metrics is asked for them again."""
+LOADS = "/v1/loads?include=all"
+INFO = ("/server_info", "/get_server_info")
+"""The name since 0.5.8, and the one before."""
+
+
+class Standing:
+    """What the three loops know of the engine together; says it as one source."""
+
+    def __init__(self, observed: Observed, report: Report) -> None:
+        self._observed = observed
+        self._report = report
+        self.open = False
+        """Whether somebody listens on the port."""
+        self.ready_for = ""
+        """The invocation that answered 200 last."""
+        self.key_needed = False
+        self.metrics: bool | None = None
+        self.figures = ""
+        """Where the figures come from now."""
+        self.trouble = ""
+
+    @property
+    def ready(self) -> bool:
+        """Whether the present invocation has answered 200 and not gone since."""
+        return self.open and self.ready_for == (self._observed.invocation or "?")
+
+    def answered(self, answer: Answer, path: str) -> None:
+        """An endpoint answered, whatever it said."""
+        self.open = True
+        self.trouble = ""
+        if path == HEALTH:
+            ok = answer.status == 200
+            self.ready_for = (self._observed.invocation or "?") if ok else ""
+        elif path in INFO:
+            self.key_needed = answer.status in {401, 403}
+
+    def silent(self, error: NoAnswer) -> None:
+        """An endpoint did not answer."""
+        if error.closed:
+            self.open = False
+            self.ready_for = ""
+            self.metrics = None
+            self.figures = ""
+        self.trouble = error.error
+
+    def say(self) -> None:
+        """Emit where the engine's HTTP side stands, if that has changed."""
+        port = self._observed.port
+        if not self.open:
+            forbidden = "forbid" in self.trouble
+            if forbidden:
+                self._report(
+                    SourceStatus.FAILED, self.trouble, "allow TCP forwarding for this user"
+                )
+            else:
+                self._report(SourceStatus.WAITING, f"port {port} is closed")
+        elif self.key_needed:
+            self._report(
+                SourceStatus.FAILED,
+                "API key needed",
+                "set `api_key_env` or `api_key_command` in the host's section",
+            )
+        elif self.trouble:
+            self._report(SourceStatus.FAILED, f"port {port}: {self.trouble}")
+        elif self.metrics is False:
+            source = f"; figures from {self.figures}" if self.figures else ""
+            self._report(
+                SourceStatus.LIVE,
+                f"--enable-metrics is off{source}",
+                "start the engine with --enable-metrics for live figures",
+            )
+        else:
+            self._report.live()
+
+
+class EngineHttpCollector:
+    """Health, figures and configuration of the engine."""
+
+    def __init__(
+        self, settings: HostSettings, engine: Engine, observed: Observed, context: Context
+    ) -> None:
+        self._settings = settings
+        self._engine = engine
+        self._observed = observed
+        self._context = context
+
+    async def run(self, host: Host, emit: Emit) -> None:
+        """See SourceCollector."""
+        report = Report(Collector.ENGINE, "HTTP", emit, self._context.clock)
+
+        async def work() -> None:
+            async with _client(host, self._settings, self._observed) as client:
+                standing = Standing(self._observed, report)
+                polls = (
+                    HealthPoll(client, standing, self._observed, emit, self._context.clock).run,
+                    FiguresPoll(client, standing, self._engine, emit, self._context.clock).run,
+                    InfoPoll(client, standing, self._observed, self._engine, emit,
+                             self._context.clock).run,
+                )  # fmt: skip
+                await _together(
+                    [poll(self._settings.engine_interval, self._context.nudge) for poll in polls]
+                )
+
+        await supervise(host, report, work, self._context.nudge)
+
+
+@asynccontextmanager
+async def _client(
+    host: Host, settings: HostSettings, observed: Observed
+) -> AsyncIterator[EngineClient]:
+    client = EngineClient(host, settings, observed)
+    try:
+        yield client
+    finally:
+        await client.close()
+
+
+async def _together(polls: list[Awaitable[None]]) -> None:
+    """Run endless loops until the first fails; raises what it raised, and ends the others."""
+    tasks = [asyncio.ensure_future(poll) for poll in polls]
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_EXCEPTION)
+        for task in done:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class HealthPoll:
+    """Asks /health once a second until the engine is ready, then seldom."""
+
+    def __init__(
+        self, client: EngineClient, standing: Standing, observed: Observed, emit: Emit, clock: Clock
+    ) -> None:
+        self._client = client
+        self._standing = standing
+        self._observed = observed
+        self._emit = emit
+        self._clock = clock
+        self._asked_at = 0.0
+
+    async def run(self, interval: float, nudge: Nudge) -> None:  # noqa: ARG002 - its own pace
+        """Ask for ever, one request at a time."""
+        loop = asyncio.get_running_loop()
+        while True:
+            if not self._standing.ready or self._due(loop.time()):
+                self._asked_at = loop.time()
+                await self._ask()
+                self._standing.say()
+            await nudge.wait(HEALTH_INTERVAL)
+
+    def _due(self, now: float) -> bool:
+        busy = bool(self._observed.running)
+        return now - self._asked_at >= HEALTH_WHEN_READY and not busy
+
+    async def _ask(self) -> None:
+        invocation = self._observed.invocation
+        try:
+            answer = await self._client.get(HEALTH, HEALTH_TIMEOUT)
+        except NoAnswer as exc:
+            self._standing.silent(exc)
+            error = "port closed" if exc.closed else exc.error
+            self._emit(
+                HealthSample(self._clock(), HEALTH, HEALTH, error=error, seconds=exc.seconds)
+            )
+            return
+        if invocation != self._observed.invocation:
+            return  # the answer of an engine that is gone
+        self._standing.answered(answer, HEALTH)
+        self._emit(
+            HealthSample(
+                self._clock(), HEALTH, HEALTH, status=answer.status, seconds=answer.seconds
+            )
+        )
+
+
+class FiguresPoll:
+    """Asks for the engine's figures: /metrics, else the JSON endpoints."""
+
+    def __init__(
+        self, client: EngineClient, standing: Standing, engine: Engine, emit: Emit, clock: Clock
+    ) -> None:
+        self._client = client
+        self._standing = standing
+        self._engine = engine
+        self._emit = emit
+        self._clock = clock
+        self._metrics_at = 0.0
+
+    async def run(self, interval: float, nudge: Nudge) -> None:
+        """Ask for ever, once an interval, while the port is open."""
+        while True:
+            if self._standing.open:
+                try:
+                    await self._ask()
+                except NoAnswer as exc:
+                    self._standing.silent(exc)
+                self._standing.say()
+            await nudge.wait(interval)
+
+    async def _ask(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if self._standing.metrics is not False or now - self._metrics_at >= METRICS_AGAIN:
+            self._metrics_at = now
+            answer = await self._client.get(METRICS)
+            self._standing.answered(answer, METRICS)
+            counters = self._parse(answer, lambda body: self._engine.parse_metrics(body.decode()))
+            self._standing.metrics = counters is not None
+            if counters is not None:
+                return self._say(counters, METRICS)
+        answer = await self._client.get(LOADS)
+        name = LOADS.partition("?")[0]
+        self._standing.answered(answer, name)
+        counters = self._parse(answer, self._engine.parse_loads)
+        if counters is not None:
+            return self._say(counters, name)
+        return None
+
+    def _parse(
+        self, answer: Answer, parser: Callable[[bytes], EngineCounters | None]
+    ) -> EngineCounters | None:
+        """The figures, or None where this engine has no such endpoint or something else answers."""
+        if answer.status != 200:
+            return None
+        try:
+            return parser(answer.body)
+        except ValueError:  # not this engine's: the same as not there
+            return None
+
+    def _say(self, counters: EngineCounters, source: str) -> None:
+        self._standing.figures = source
+        self._emit(EngineSample(self._clock(), source, counters))
+
+
+class InfoPoll:
+    """Asks for the engine's own report: once an invocation when its port opens, then seldom."""
+
+    def __init__(
+        self,
+        client: EngineClient,
+        standing: Standing,
+        observed: Observed,
+        engine: Engine,
+        emit: Emit,
+        clock: Clock,
+    ) -> None:
+        self._client = client
+        self._standing = standing
+        self._observed = observed
+        self._engine = engine
+        self._emit = emit
+        self._clock = clock
+        self._path = INFO[0]
+        self._asked = ""
+        self._asked_at = 0.0
+
+    async def run(self, interval: float, nudge: Nudge) -> None:
+        """Ask for ever."""
+        loop = asyncio.get_running_loop()
+        while True:
+            invocation = self._observed.invocation or "?"
+            due = invocation != self._asked or loop.time() - self._asked_at >= INFO_INTERVAL
+            if not self._standing.open:
+                self._asked = ""
+            elif due or self._standing.metrics is False and not self._standing.figures:
+                try:
+                    if await self._ask():
+                        self._asked, self._asked_at = invocation, loop.time()
+                except NoAnswer as exc:
+                    self._standing.silent(exc)
+                self._standing.say()
+            await nudge.wait(interval)
+
+    async def _ask(self) -> bool:
+        """Ask once; whether there was an answer that settles it."""
+        answer = await self._client.get(self._path)
+        self._standing.answered(answer, self._path)
+        if answer.status == 404:
+            self._path = INFO[1] if self._path == INFO[0] else INFO[0]
+            return self._path == INFO[0]  # neither is there
+        if answer.status in {401, 403}:
+            return True
+        if answer.status != 200:
+            return False
+        try:
+            info, counters = self._engine.parse_server_info(answer.body, self._clock(), self._path)
+        except ValueError as exc:
+            raise SourceTrouble(
+                f"{self._path} is not {self._engine.name}'s: {exc}",
+                "another program may have the port: see who owns it",
+            ) from exc
+        self._emit(info)
+        if self._standing.metrics is False and not self._standing.figures:
+            self._emit(EngineSample(self._clock(), self._path, counters))
+        return True

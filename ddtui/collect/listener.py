@@ -1,0 +1,154 @@
+"""Who listens on the engine's port: the unit, or somebody else."""
+
+from __future__ import annotations
+
+import msgspec
+
+from ddtui.collect.base import Context, Emit, Report, SourceTrouble, supervise
+from ddtui.collect.observed import Observed
+from ddtui.collect.programs import LISTENER
+from ddtui.core.samples import Collector, ListenerOwner, ListenerSample
+from ddtui.core.text import clean
+from ddtui.hosts.base import Host
+
+SOURCE = "/proc/net/tcp"
+INTERVAL = 2.0
+INTERVAL_WHEN_OWNED = 10.0
+NAME_AGAIN = 60.0
+"""Seconds between two searches for a foreign holder's name: they cost the host a look at every process."""
+
+
+class Sockets(msgspec.Struct, frozen=True):
+    """What the program LISTENER found."""
+
+    listening: dict[int, int] = msgspec.field(default_factory=dict)
+    """Uid by inode of each listening socket of the port."""
+    held: dict[int, int] = msgspec.field(default_factory=dict)
+    """Pid of the unit's process by inode."""
+    uids: frozenset[int] = frozenset()
+    """Users of the unit's processes."""
+    readable: int = 0
+    unreadable: int = 0
+    others: dict[int, tuple[int, str]] = msgspec.field(default_factory=dict)
+    """Pid and name of any process by inode."""
+
+
+def parse_sockets(text: str) -> Sockets:
+    """Read the program's lines. What is malformed is left out."""
+    listening: dict[int, int] = {}
+    held: dict[int, int] = {}
+    others: dict[int, tuple[int, str]] = {}
+    uids: set[int] = set()
+    counts = {"readable": 0, "unreadable": 0}
+    for line in text.splitlines():
+        words = line.split(" ", 3)
+        numbers = [int(word) for word in words[1:3] if word.isdecimal()]
+        match words:
+            case ["@socket", _, _] if len(numbers) == 2:
+                listening[numbers[1]] = numbers[0]
+            case ["@holds", _, _] if len(numbers) == 2:
+                held[numbers[1]] = numbers[0]
+            case ["@process", _, uid, access] if access in counts:
+                counts[access] += 1
+                if uid.isdecimal():
+                    uids.add(int(uid))
+            case ["@other", _, _, name] if len(numbers) == 2:
+                others[numbers[1]] = (numbers[0], clean(name, 40))
+            case _:
+                pass
+    return Sockets(
+        listening, held, frozenset(uids), counts["readable"], counts["unreadable"], others
+    )
+
+
+def owner_of(
+    sockets: Sockets, *, in_container: bool = False
+) -> tuple[ListenerOwner, int | None, str]:
+    """Who holds the port: the owner, its pid where it is known, and the reason in words."""
+    if not sockets.listening:
+        return ListenerOwner.NOBODY, None, "nobody listens"
+    for inode in sockets.listening:
+        if inode in sockets.held:
+            pid = sockets.held[inode]
+            return ListenerOwner.UNIT, pid, f"process {pid} of the unit has the socket"
+    named = [sockets.others[inode] for inode in sockets.listening if inode in sockets.others]
+    if in_container:
+        return ListenerOwner.UNKNOWN, None, "the unit starts a container: its sockets are not seen"
+    if sockets.readable and not sockets.unreadable:
+        return ListenerOwner.FOREIGN, *_foreign(named, "no process of the unit has the socket")
+    if sockets.unreadable:
+        users = set(sockets.listening.values())
+        if users & sockets.uids:
+            return ListenerOwner.SAME_USER, None, "a process of the unit's user has the socket"
+        if sockets.uids:
+            user = min(users)
+            return ListenerOwner.FOREIGN, *_foreign(
+                named, f"user {user} has it, not the unit's user"
+            )
+    if named:
+        return ListenerOwner.FOREIGN, *_foreign(named, "the unit has no processes")
+    return ListenerOwner.UNKNOWN, None, "its owner cannot be seen"
+
+
+def _foreign(named: list[tuple[int, str]], why: str) -> tuple[int | None, str]:
+    if not named:
+        return None, why
+    pid, name = named[0]
+    return pid, f"process {pid} ({name}) has it"
+
+
+class ListenerCollector:
+    """Looks at the port every 2 s until the unit has it, then every 10 s."""
+
+    def __init__(self, observed: Observed, context: Context) -> None:
+        self._observed = observed
+        self._context = context
+
+    async def run(self, host: Host, emit: Emit) -> None:
+        """See SourceCollector."""
+        report = Report(Collector.LISTENER, SOURCE, emit, self._context.clock)
+        await supervise(host, report, lambda: self._poll(host, emit, report), self._context.nudge)
+
+    async def _poll(self, host: Host, emit: Emit, report: Report) -> None:
+        named_at = -NAME_AGAIN
+        name = False
+        foreign: tuple[frozenset[int], int | None, str] | None = None
+        while True:
+            observed = self._observed
+            await observed.wait_for(lambda: observed.unit is not None, INTERVAL_WHEN_OWNED)
+            invocation, port = observed.invocation, observed.port
+            answer = await host.run(
+                LISTENER, str(port), observed.control_group, "name" if name else ""
+            )
+            text = answer.stdout.decode("utf-8", "replace")
+            if "@end" not in text:
+                said = clean(answer.stderr.decode("utf-8", "replace"), 200)
+                raise SourceTrouble(f"cannot see who has port {port}: {said}".rstrip(": "))
+            sockets = parse_sockets(text)
+            owner, pid, detail = owner_of(sockets, in_container=observed.in_container)
+            inodes = frozenset(sockets.listening)
+            if owner is ListenerOwner.FOREIGN:
+                if pid is None and foreign is not None and foreign[0] == inodes:
+                    _, pid, detail = foreign
+                elif pid is not None:
+                    foreign = (inodes, pid, detail)
+            if observed.invocation == invocation and observed.port == port:
+                uid = next(iter(sockets.listening.values()), None)
+                emit(ListenerSample(self._context.clock(), SOURCE, port, owner, pid, uid, detail))
+            report.live()
+            now = self._context.clock()
+            name = (
+                owner in {ListenerOwner.FOREIGN, ListenerOwner.UNKNOWN}
+                and pid is None
+                and abs(now - named_at) >= NAME_AGAIN
+            )
+            if name:
+                named_at = now
+                continue
+            owned = owner in {ListenerOwner.UNIT, ListenerOwner.SAME_USER}
+            await self._pause(INTERVAL_WHEN_OWNED if owned else INTERVAL)
+
+    async def _pause(self, seconds: float) -> None:
+        """Wait, but no longer than until the next invocation."""
+        invocation = self._observed.invocation
+        await self._observed.wait_for(lambda: self._observed.invocation != invocation, seconds)
