@@ -19,7 +19,8 @@ from ddtui.config.hosts import HostTarget, Reach
 from ddtui.config.load import Loaded
 
 if TYPE_CHECKING:
-    from ddtui.cli.live import Overrides, Watched
+    from ddtui.cli.live import Watched
+    from ddtui.cli.reaching import Overrides
     from ddtui.ui.source import UiSettings
 
 
@@ -69,7 +70,7 @@ def connect(  # noqa: PLR0913, PLR0917
         check_keys(loaded)
         target = host_of(loaded, host)
         set_up_log(debug=options.debug)
-        from ddtui.cli.live import Overrides
+        from ddtui.cli.reaching import Overrides
 
         overrides = Overrides(unit, user_unit, scenario)
         choices = Choices(theme, read_only, no_mouse, fail)
@@ -82,7 +83,8 @@ async def _hosts_in_turn(
     loaded: Loaded, target: HostTarget, overrides: Overrides, choices: Choices
 ) -> int:
     """One host after another, as the operator switches between them."""
-    from ddtui.cli.live import Overrides, watched
+    from ddtui.cli.live import watched
+    from ddtui.cli.reaching import Overrides
 
     while True:
         source = await watched(target, overrides)

@@ -14,7 +14,7 @@ from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, emit, emit_json
 
 if TYPE_CHECKING:
-    from ddtui.cli.live import Overrides
+    from ddtui.cli.reaching import Overrides
     from ddtui.core.snapshot import Snapshot
 
 
@@ -36,7 +36,7 @@ def status(
     Exit status: 0 ready, 5 not ready, 3 no connection, 4 refused.
     """
     with told(context) as options:
-        from ddtui.cli.live import Overrides
+        from ddtui.cli.reaching import Overrides
 
         set_up_log(debug=options.debug)
         snapshot = asyncio.run(_look(options, host, wait, Overrides(unit, user_unit)))

@@ -26,7 +26,7 @@ def doctor(
     with told(context) as options:
         from ddtui.cli.doctor.examination import examine
         from ddtui.cli.doctor.printing import Printer
-        from ddtui.cli.live import Overrides
+        from ddtui.cli.reaching import Overrides
 
         set_up_log(debug=options.debug)
         printer = Printer(as_json=as_json)

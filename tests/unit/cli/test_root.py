@@ -1,0 +1,71 @@
+"""The command as a process: help, version, wrong use, and how long it takes to start."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ddtui
+from ddtui.cli.exit_codes import ExitCode
+
+DDTUI = [sys.executable, "-m", "ddtui"]
+
+
+def ddtui_(*arguments: str, **options: object) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*DDTUI, *arguments], capture_output=True, text=True, timeout=60, check=False, **options
+    )  # type: ignore[call-overload]
+
+
+def test_version_and_help() -> None:
+    assert ddtui_("--version").stdout == f"ddtui {ddtui.__version__}\n"
+    help_text = ddtui_("-h").stdout
+    for verb in ("connect", "status", "doctor", "init", "hosts", "config"):
+        assert f"\n  {verb} " in help_text
+
+
+@pytest.mark.parametrize("arguments", [["nope"], ["status"], ["status", "a", "--nope"]])
+def test_wrong_use_is_told_on_stderr(arguments: list[str]) -> None:
+    done = ddtui_(*arguments)
+    assert done.returncode == ExitCode.USAGE
+    assert done.stdout == ""
+    assert "Usage: " in done.stderr
+
+
+def test_a_reader_that_goes_away_is_no_traceback(config_file: Path) -> None:
+    done = subprocess.run([*DDTUI, "config", "print"], capture_output=True, check=False)
+    assert done.returncode == 0
+    closed = subprocess.run(
+        ["bash", "-c", '"$@" | true; exit "${PIPESTATUS[0]}"', "x", *DDTUI, "config", "print"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "Traceback" not in closed.stderr
+
+
+def test_connect_needs_a_terminal(config_file: Path) -> None:
+    done = ddtui_("connect", "demo", stdin=subprocess.DEVNULL)
+    assert done.returncode == ExitCode.USAGE
+    assert "needs a terminal" in done.stderr
+    assert "ddtui status" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["hosts"], ["config", "print"], ["config", "path"]]
+)
+def test_verbs_that_reach_no_host_load_nothing_heavy(arguments: list[str]) -> None:
+    code = (
+        "import sys\n"
+        "from ddtui.cli import main\n"
+        "try: main()\n"
+        "except SystemExit: pass\n"
+        "print([m for m in ('textual','asyncssh','httpx','sqlalchemy') if m in sys.modules],"
+        " file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=False
+    )
+    assert done.stderr.splitlines()[-1] == "[]"
