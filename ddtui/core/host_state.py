@@ -57,7 +57,7 @@ class HostState:
         self._engine = engine
         self._simulated = simulated
         self._gpu_interval = gpu_interval
-        self._history = history or LoadHistory([])
+        self._history = LoadHistory() if history is None else history
         self._link = LinkSample(0.0, "link", LinkState.CONNECTING)
         self._heard_at: float | None = None
         self._sources: dict[Collector, SourceSample] = {}
