@@ -15,7 +15,7 @@ from ddtui.cli.context import host_of, told
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import say
 from ddtui.config.errors import ConfigError
-from ddtui.config.hosts import HostTarget, Reach
+from ddtui.config.hosts import HostTarget, Reach, find_host, known_hosts
 from ddtui.config.load import Loaded
 
 if TYPE_CHECKING:
@@ -123,11 +123,14 @@ def _load_ui() -> None:
 
 async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[str | None, int]:
     from ddtui.ui.app import DdtuiApp
+    from ddtui.ui.screens.hosts import SwitchHost
 
     settings = _ui_settings(loaded, choices)
-    app = DdtuiApp(source, settings=settings, read_only=choices.read_only)
-    await app.run_async(mouse=settings.mouse)
-    return None, app.return_code or 0
+    hosts = [find_host(loaded.config, name) for name in known_hosts(loaded.config)]
+    app = DdtuiApp(source, settings=settings, read_only=choices.read_only, hosts=hosts)
+    following = await app.run_async(mouse=settings.mouse)
+    name = following.name if isinstance(following, SwitchHost) else None
+    return name, app.return_code or 0
 
 
 def _ui_settings(loaded: Loaded, choices: Choices) -> UiSettings:

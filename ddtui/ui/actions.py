@@ -103,17 +103,6 @@ _APP = (
     Action("app.quit", "Quit", "Leave ddtui; the host goes on", ("q", "ctrl+c"), Group.APP, True),
 )
 
-_MONITOR = (
-    Action(
-        "monitor.pause",
-        "Pause",
-        "Freeze what is shown, or go on; the host is still watched",
-        ("space",),
-        Group.SHOW,
-        footer=True,
-    ),
-)
-
 _LOG_MOVE = (
     Action(
         "log.follow",

@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 
 from textual.app import App
-from textual.screen import Screen
 
+from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.snapshot import Snapshot
 from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.keymap import read_keymap
+from ddtui.ui.palette import ActionCommands
+from ddtui.ui.screens.help import HelpScreen
+from ddtui.ui.screens.hosts import HostsScreen
 from ddtui.ui.screens.live import LiveScreen
+from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.shown import Shown, urgent_key
 from ddtui.ui.source import LiveSource, UiSettings
 
 CHECK_INTERVAL = 0.25
 """Seconds between two looks for what must be painted at once: a change of state."""
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 
 
-class DdtuiApp(App[None], inherit_bindings=False):
-    """Shows one host. Keys answer whatever the collectors do: nothing here waits for a host."""
+class DdtuiApp(App[object], inherit_bindings=False):
+    """Shows one host. Keys answer whatever the collectors do: nothing here waits for a host.
+
+    Its `return_value` is a `SwitchHost` when the operator chose to watch another host.
+    """
 
     TITLE = "ddtui"
     BINDINGS = bindings(Scope.APP)
-    ENABLE_COMMAND_PALETTE = True
+    COMMANDS = {ActionCommands}
 
     def __init__(
         self,
@@ -38,6 +46,7 @@ class DdtuiApp(App[None], inherit_bindings=False):
         settings: UiSettings | None = None,
         clock: Clock = system_clock,
         read_only: bool = False,
+        hosts: Sequence[HostTarget] = (),
     ) -> None:
         """Prepare the app; nothing is started before it runs.
 
@@ -46,6 +55,7 @@ class DdtuiApp(App[None], inherit_bindings=False):
             settings: the operator's choices.
             clock: the operator's clock, replaced where time must stand still.
             read_only: hide and refuse every action that changes something on the host.
+            hosts: all hosts that can be opened instead.
 
         Raises:
             KeymapError: the operator's keys cannot be used.
@@ -55,6 +65,7 @@ class DdtuiApp(App[None], inherit_bindings=False):
         self.clock = clock
         self.read_only = read_only
         self.keymap = read_keymap(self.settings.keys)
+        self._hosts = hosts
         self._paused: Snapshot | None = None
         self._paused_at: float | None = None
         self._urgent: Hashable = None
@@ -73,18 +84,23 @@ class DdtuiApp(App[None], inherit_bindings=False):
             self.notify(problem, severity="warning", markup=False, timeout=15)
         self.keymap.install(self)
         await self.source.start()
+        self.install_screen(LogScreen(self.source.engine, clock=self.clock), "log")
+        self.install_screen(HostsScreen(self._hosts, self.source.name), "hosts")
         await self.push_screen(MonitorScreen())
         self.paint()
         self.set_interval(self.settings.paint_interval, self.paint)
         self.set_interval(CHECK_INTERVAL, self._check)
 
     async def on_unmount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in _ENDING:
+            loop.remove_signal_handler(number)
         await self.source.close()
 
     def _restore_terminal_on_signals(self) -> None:
         """End in good order on SIGTERM and SIGHUP: Textual would leave the terminal as it is."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in _ENDING:
             loop.add_signal_handler(number, self._end_by_signal, number)
 
     def _end_by_signal(self, number: int) -> None:
@@ -109,19 +125,19 @@ class DdtuiApp(App[None], inherit_bindings=False):
         )
 
     def paint(self) -> None:
-        """Show what is known, on the screen on top."""
-        screen = self.screen
-        if isinstance(screen, LiveScreen):
-            shown = self.shown()
-            with self.batch_update():
-                screen.show(shown)
+        """Show what is known, on the topmost screen that shows a host; dialogs may cover it."""
+        for screen in reversed(self.screen_stack):
+            if isinstance(screen, LiveScreen):
+                with self.batch_update():
+                    screen.show(self.shown())
+                return
 
     def _check(self) -> None:
         """Paint out of turn when a state has changed."""
         if urgent_key(self.source.snapshot(self.clock())) != self._urgent:
             self.paint()
 
-    def toggle_pause(self) -> None:
+    def on_pause_toggled(self) -> None:
         """Freeze what is shown, or go on. The host is watched all the same."""
         if self._paused is None:
             self._paused_at = self.clock()
@@ -142,16 +158,27 @@ class DdtuiApp(App[None], inherit_bindings=False):
         self.source.retry_now()
         self.paint()
 
-    def _go(self, screen: type[Screen[None]]) -> None:
-        """Bring a screen to the top; the monitor stays at the bottom of the stack."""
-        if isinstance(self.screen, screen):
+    def action_monitor(self) -> None:
+        """Show the monitor, which is always at the bottom."""
+        self._go("")
+
+    def action_log(self) -> None:
+        """Show the unit's journal."""
+        self._go("log")
+
+    def action_hosts(self) -> None:
+        """Show all configured hosts."""
+        self._go("hosts")
+
+    def _go(self, name: str) -> None:
+        if name and self.screen is self.get_screen(name):
             return
-        while len(self.screen_stack) > 2:
+        while not isinstance(self.screen, MonitorScreen):
             self.pop_screen()
-        if screen is not MonitorScreen:
-            self.push_screen(screen())
+        if name:
+            self.push_screen(name)
         self.call_after_refresh(self.paint)
 
-    def action_monitor(self) -> None:
-        """Show the monitor."""
-        self._go(MonitorScreen)
+    def action_help(self) -> None:
+        """Explain the screen on top."""
+        self.push_screen(HelpScreen(self.screen))

@@ -23,7 +23,7 @@ class Glyphs:
     skipped: str
     maybe: str
     warn: str
-    frame: str
+    frame: tuple[str, str, str, str, str, str]
     """Top left, top right, bottom left, bottom right, horizontal, vertical."""
     stale_horizontal: str
     """Horizontal line of a frame around figures that are out of date."""
@@ -44,7 +44,7 @@ UNICODE = Glyphs(
     skipped="–",
     maybe="~",
     warn="!",
-    frame="╭╮╰╯─│",
+    frame=("╭", "╮", "╰", "╯", "─", "│"),
     stale_horizontal="╌",
     axis="│",
     axis_tick="┤",
@@ -63,7 +63,7 @@ ASCII = Glyphs(
     skipped="-",
     maybe="~",
     warn="!",
-    frame="++++-|",
+    frame=("+", "+", "+", "+", "-", "|"),
     stale_horizontal=".",
     axis="|",
     axis_tick="|",

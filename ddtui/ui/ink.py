@@ -1,7 +1,7 @@
-"""Rows of text in named inks: what every panel draws, before any theme gives the inks their colours.
+"""Rows of text in named inks: what panels draw, before a theme gives the inks their colours.
 
-A row is plain data, so panels are functions that tests can read. Remote text cannot become markup: a span
-is a pair of text and ink, and text is cleaned when it is added.
+A row is plain data, so panels are functions that tests can read. Remote text cannot become markup:
+a span is a pair of text and ink, and text is cleaned when it is added.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ _BOLD = {
     Ink.BAD: "error",
 }
 _KEPT_WHEN_FADED = frozenset({*_BADGES, Ink.TITLE, Ink.FRAME, Ink.WARN, Ink.BAD, Ink.TRACK})
-"""What still stands out on a panel whose figures are out of date: warnings and badges, not values."""
+"""What still stands out on a panel whose figures are out of date: warnings, badges, no values."""
 
 
 class Row:
@@ -137,14 +137,14 @@ class Row:
         return row
 
     def with_right(self, right: Row, width: int) -> Row:
-        """This row with another one at the right edge of `width`; the right one has precedence."""
+        """This row, and another one at the right edge of `width`, which has precedence."""
         if right.width >= width:
             return right.cut(width)
         row = self.cut(width - right.width - 1) if right.width else self.cut(width)
         return Row().extend(row).to(width - right.width).extend(right)
 
     def _append(self, text: str, ink: Ink, width: int) -> None:
-        # Blanks take the ink of their left neighbour, as nothing of it shows: fewer escape sequences.
+        # Blanks take their left neighbour's ink, as nothing of it shows: fewer escape sequences.
         if self.spans:
             before, last = self.spans[-1]
             if ink is last or (text.isspace() and last not in _BADGES):
@@ -177,7 +177,7 @@ def clip(text: str, width: int) -> str:
 
 
 def flow(pieces: Iterable[Row], width: int, gap: int = 3) -> list[Row]:
-    """Pieces set one after the other into lines of `width` cells; no piece is broken unless it must be."""
+    """Pieces one after the other in lines of `width` cells; none is broken unless it must be."""
     lines: list[Row] = []
     for piece in pieces:
         if lines and lines[-1].width + gap + piece.width <= width:

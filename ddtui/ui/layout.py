@@ -47,8 +47,14 @@ Plan = dict[Part, Region]
 
 
 def plan(width: int, height: int, need: Need) -> Plan:
-    """Regions of the panels shown; a panel without a region has no room here."""
-    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+    """Regions of the panels shown; a panel without a region has no room here.
+
+    Args:
+        width: of the terminal, in cells.
+        height: of the terminal without the footer's line.
+        need: what decides how much room the panels want.
+    """
+    if width < LEAST_WIDTH or height < LEAST_HEIGHT - 1:
         return {Part.TOO_SMALL: Region(0, 0, max(1, width), max(1, height))}
     alerts = min(need.alerts, max(1, height // 4))
     top = 2 + alerts
@@ -69,10 +75,10 @@ def _stack(out: Plan, area: Region, parts: list[tuple[Part, int]]) -> None:
     """Put panels below each other with the heights given; a height of 0 leaves one out."""
     y = area.y
     for part, lines in parts:
-        lines = min(lines, area.bottom - y)
-        if lines >= 3:
-            out[part] = Region(area.x, y, area.width, lines)
-            y += lines
+        fitting = min(lines, area.bottom - y)
+        if fitting >= 3:
+            out[part] = Region(area.x, y, area.width, fitting)
+            y += fitting
 
 
 def _two_columns(out: Plan, body: Region, need: Need) -> None:
@@ -117,9 +123,9 @@ def _stacked_with_columns(out: Plan, body: Region, need: Need) -> None:
         unit = 4 if right.height >= 8 else 0
         _stack(out, right, [(Part.UNIT, unit), (Part.SYSTEM, right.height - unit)])
     else:
-        readiness = min(need.evidence + 2, middle.height)
+        readiness = min(max(need.evidence + 2, middle.height - 13), middle.height)
         rest = middle.height - readiness
-        unit = rest // 2 if rest >= 6 else rest
+        unit = min(6, rest // 2) if rest >= 6 else rest
         _stack(out, left, [(Part.ENGINE, left.height)])
         _stack(
             out,
@@ -140,7 +146,9 @@ def _stacked(out: Plan, body: Region, need: Need) -> None:
         need.gpus, need.foreign, body.width, max(3, body.height - engine - load - log)
     )
     spare = body.height - gpus - engine - load - log
-    readiness = min(need.evidence + 2, spare) if spare >= 3 and not need.loading else 0
+    readiness = need.evidence + 2
+    if spare < readiness or need.loading:  # the header tells the state, and how much is proved
+        readiness = 0
     log += spare - readiness
     _stack(
         out,

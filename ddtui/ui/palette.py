@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 from textual.binding import Binding
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -14,7 +15,7 @@ from ddtui.ui.actions import ACTIONS, Action, Scope, actions
 from ddtui.ui.keymap import Keymap, default_keymap
 
 
-def scope_of(screen: Screen[object]) -> Scope:
+def scope_of(screen: Screen[Any]) -> Scope:
     """Which scope's actions a screen has, by its bindings; `Scope.APP` when it has none."""
     by_id = {each.id: each for each in ACTIONS}
     for binding in type(screen).BINDINGS:
@@ -23,7 +24,7 @@ def scope_of(screen: Screen[object]) -> Scope:
     return Scope.APP
 
 
-def actions_of(screen: Screen[object]) -> tuple[Action, ...]:
+def actions_of(screen: Screen[Any]) -> tuple[Action, ...]:
     """What an operator can do on a screen now: its own actions, then the app's."""
     scope = scope_of(screen)
     own = () if scope is Scope.APP else actions(scope)
@@ -34,7 +35,7 @@ def actions_of(screen: Screen[object]) -> tuple[Action, ...]:
     )
 
 
-def keymap_of(screen: Screen[object]) -> Keymap:
+def keymap_of(screen: Screen[Any]) -> Keymap:
     """The key map in force in a screen's app."""
     keymap = getattr(screen.app, "keymap", None)
     return keymap if isinstance(keymap, Keymap) else default_keymap()

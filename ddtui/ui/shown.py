@@ -1,4 +1,4 @@
-"""What is on the screen now: a snapshot, the moment it is looked at, and how far it may be believed."""
+"""What is on the screen: a snapshot, the moment it is looked at, and how far to believe it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from ddtui.core.samples import Collector, LinkSample, LinkState, SourceStatus
 from ddtui.core.snapshot import STALE_AFTER_INTERVALS, Figure, LoadView, Snapshot
-from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import UNICODE, Glyphs
 
 SLOW_SOURCE_VALID = 15.0
@@ -85,9 +84,15 @@ class Shown:
             return True
         return figure.stale(self.now) and not self.snapshot.engine.idle
 
-    def stale_words(self, age: float | None) -> str:
-        """How old something out of date is: `stale 14 s`."""
-        return f"stale {fmt.ago(age)}" if age is not None else "no data"
+    @property
+    def faded(self) -> bool:
+        """Whether all that is known is out of date: it came before the link broke."""
+        return not self.connected and self.snapshot.last_heard is not None
+
+    @property
+    def waiting(self) -> str:
+        """What to say where nothing was heard yet."""
+        return "waiting for the first reading" if self.connected else "not connected yet"
 
 
 def loading(load: LoadView | None) -> bool:

@@ -7,6 +7,7 @@ from typing import Protocol
 
 import msgspec
 
+from ddtui.core.engine import Engine
 from ddtui.core.snapshot import Snapshot
 
 
@@ -14,6 +15,8 @@ class LiveSource(Protocol):
     """A watched host: it collects on its own, and gives the newest snapshot whenever asked."""
 
     name: str
+    engine: Engine
+    """Labels the lines of the log."""
 
     def snapshot(self, now: float) -> Snapshot:
         """What is known at `now` (Unix seconds, operator's clock). Cheap; never waits."""
@@ -37,8 +40,8 @@ class UiSettings(msgspec.Struct, frozen=True):
 
     theme: str = ""
     """Name of a theme; empty for the built-in default."""
-    keys: Mapping[str, str] = msgspec.field(default_factory=dict)
-    """Keys by action id, comma-separated, for those that differ from the defaults."""
+    keys: Mapping[str, object] = msgspec.field(default_factory=dict)
+    """The `[keys]` table: keys by action id, for those that differ from the defaults."""
     paint_interval: float = 1.0
     """Seconds between two paints of changing figures. Changes of state are painted at once."""
     mouse: bool = True

@@ -1,7 +1,7 @@
 """Snapshots of a host in every state that the screens must show, made with a frozen clock.
 
-The host is an eight-GPU machine that serves a 548 GB model with a block-diffusion drafter; figures are plausible, not
-measured.
+The host is an eight-GPU machine that serves a 548 GB model with a block-diffusion drafter; figures
+are plausible, not measured.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from ddtui.core.engine import Engine
 from ddtui.core.events import Phase
 from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import (
@@ -43,15 +44,14 @@ from ddtui.core.snapshot import (
     SystemView,
     Verdict,
 )
+from ddtui.engines.sglang import SGLANG
 
 NOW = 1_790_000_000.0
 GIB = 1 << 30
 INVOCATION = "3f2a9c1e7b6d4f508a1c2d3e4f506172"
 
 
-def past(
-    now: float, seconds: int, value: Callable[[float], float], *, every: int = 1
-) -> History:
+def past(now: float, seconds: int, value: Callable[[float], float], *, every: int = 1) -> History:
     """A history of `seconds`, one value each `every` seconds."""
     times = [float(int(now)) - back for back in range(seconds - 1, -1, -every)]
     return History(tuple(times), tuple(value(each) for each in times))
@@ -69,7 +69,7 @@ def wave(seed: int, low: float, high: float, period: float = 40.0) -> Callable[[
 
 
 def gpu(index: int, now: float = NOW, *, busy: float = 95.0, used: float = 88.1) -> GpuView:
-    utilization = wave(index, busy - 9, min(100.0, busy + 5))
+    utilization = wave(index, max(0.0, busy - 9), min(100.0, busy + 5 * (busy > 0)))
     reading = Gpu(
         index=index,
         uuid=f"GPU-0000000{index:x}-0000-4000-8000-00000000000{index % 10}",
@@ -99,19 +99,24 @@ LINES = (
     "[2026-09-21 14:13:12 TP0] Prefill batch, #new-seq: 2, #new-token: 8192, #cached-token: 18176, "
     "token usage: 0.31, #running-req: 10, #queue-req: 3, input throughput (token/s): 9120.11",
     "[2026-09-21 14:13:14 TP0] Decode batch, #running-req: 12, #token: 118533, token usage: 0.34, "
-    "accept len: 4.21, accept rate: 0.46, cuda graph: True, gen throughput (token/s): 1241.39, #queue-req: 3",
+    "accept len: 4.21, accept rate: 0.46, cuda graph: True, "
+    "gen throughput (token/s): 1241.39, #queue-req: 3",
     '[2026-09-21 14:13:14] INFO:     127.0.0.1:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK',
     "[2026-09-21 14:13:16 TP0] Decode batch, #running-req: 12, #token: 121869, token usage: 0.35, "
-    "accept len: 4.20, accept rate: 0.46, cuda graph: True, gen throughput (token/s): 1239.17, #queue-req: 3",
+    "accept len: 4.20, accept rate: 0.46, cuda graph: True, "
+    "gen throughput (token/s): 1239.17, #queue-req: 3",
     "[2026-09-21 14:13:18 TP0] Decode batch, #running-req: 11, #token: 114437, token usage: 0.33, "
-    "accept len: 4.27, accept rate: 0.47, cuda graph: True, gen throughput (token/s): 1254.08, #queue-req: 2",
+    "accept len: 4.27, accept rate: 0.47, cuda graph: True, "
+    "gen throughput (token/s): 1254.08, #queue-req: 2",
 )
 
 
 def log_of(lines: tuple[str, ...], now: float = NOW) -> LogBuffer:
     buffer = LogBuffer()
     buffer.extend(
-        JournalLine(stamp=now - 2.0 * (len(lines) - index), text=text, invocation=INVOCATION, pid=4242)
+        JournalLine(
+            stamp=now - 2.0 * (len(lines) - index), text=text, invocation=INVOCATION, pid=4242
+        )
         for index, text in enumerate(lines)
     )
     return buffer
@@ -156,7 +161,9 @@ def _ready(now: float) -> Readiness:
         "health": "/health answered 200 in 4 ms, 12 s ago",
         "configuration": "server reports every flag of the command line",
     }
-    evidence = tuple(Evidence(name, Verdict.PROVED, words, now - 12) for name, words in detail.items())
+    evidence = tuple(
+        Evidence(name, Verdict.PROVED, words, now - 12) for name, words in detail.items()
+    )
     return Readiness(ReadinessState.READY, now - 7_980, "ready (proved)", evidence)
 
 
@@ -182,7 +189,8 @@ def live(now: float = NOW) -> Snapshot:
         link=link,
         last_heard=now - 0.4,
         sources={
-            each: SourceSample(now - 9_000, str(each), each, SourceStatus.LIVE) for each in Collector
+            each: SourceSample(now - 9_000, str(each), each, SourceStatus.LIVE)
+            for each in Collector
         },
         gpus=tuple(gpu(index, now) for index in range(8)),
         gpu_source="nvidia-smi",
@@ -231,7 +239,7 @@ def live(now: float = NOW) -> Snapshot:
         load=_loaded(now),
         readiness=_ready(now),
         alerts=(),
-        log=log_of(LINES, now),
+        log=log_of(LINES * 6, now),
     )
 
 
@@ -301,7 +309,10 @@ def failed(now: float = NOW) -> Snapshot:
     base = loading(now)
     assert base.load is not None
     assert base.unit is not None
-    words = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 3 has 1.1 GiB free"
+    words = (
+        "torch.OutOfMemoryError: CUDA out of memory. "
+        "Tried to allocate 2.50 GiB. GPU 3 has 1.1 GiB free"
+    )
     done = [
         replace(each, status=PhaseStatus.DONE, began=now - 300, ended=now - 200, fraction=1.0)
         for each in base.load.phases[:4]
@@ -335,7 +346,9 @@ def failed(now: float = NOW) -> Snapshot:
         tasks=None,
     )
     evidence = (Evidence("unit", Verdict.AGAINST, "failed (failed)"),)
-    log = log_of(("Traceback (most recent call last):", '  File "/opt/x.py", line 1', words), now - 40)
+    log = log_of(
+        ("Traceback (most recent call last):", '  File "/opt/x.py", line 1', words), now - 40
+    )
     return replace(
         base,
         unit=unit,
@@ -423,7 +436,10 @@ def idle(now: float = NOW) -> Snapshot:
         idle=True,
     )
     return replace(
-        snap, engine=engine, gpus=tuple(gpu(each, now, busy=0.0) for each in range(8)), simulated=True
+        snap,
+        engine=engine,
+        gpus=tuple(gpu(each, now, busy=0.0) for each in range(8)),
+        simulated=True,
     )
 
 
@@ -450,14 +466,15 @@ def many_gpus(now: float = NOW, count: int = 16) -> Snapshot:
 
 
 def lost_gpu(now: float = NOW) -> Snapshot:
-    """One GPU fell off the bus, one has errors, one says nothing; a stranger holds memory; the clock is off."""
+    """One GPU lost, one with errors, one silent; a stranger holds memory; the clock is off."""
     snap = live(now)
     assert snap.system is not None
     views = list(snap.gpus)
     lost = replace(views[2].gpu, lost="GPU is lost. Reboot the system to recover this GPU")
     views[2] = replace(views[2], gpu=lost)
     views[4] = replace(
-        views[4], gpu=replace(views[4].gpu, ecc_uncorrected=3, throttle_reasons=0x48, temperature=93.0)
+        views[4],
+        gpu=replace(views[4].gpu, ecc_uncorrected=3, throttle_reasons=0x48, temperature=93.0),
     )
     views[6] = replace(
         views[6], gpu=Gpu(index=6, uuid=views[6].gpu.uuid, name=views[6].gpu.name, mig_enabled=True)
@@ -567,6 +584,7 @@ class SceneSource:
         self._frozen = frozen
         self._made = self._make(NOW)
         self.name = self._made.host
+        self.engine: Engine = SGLANG
         self.started = self.closed = False
         self.retries = 0
 

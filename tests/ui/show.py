@@ -1,4 +1,4 @@
-"""Shows one scene in the terminal: `python -m tests.ui.show SCENE [--moving] [--ascii] [--theme NAME]`."""
+"""Shows one scene in the terminal: `python -m tests.ui.show SCENE [--moving] [--ascii]`."""
 
 from __future__ import annotations
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from textual import events
 from textual.app import ComposeResult
 from textual.containers import Container
 from textual.widgets import Footer
@@ -10,6 +9,7 @@ from textual.widgets import Footer
 from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.layout import Need, Part, Plan, plan
+from ddtui.ui.messages import PauseToggled
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown, loading
 from ddtui.ui.widgets.alerts import Alerts, alert_rows
@@ -61,7 +61,7 @@ class MonitorScreen(LiveScreen):
         for canvas in self.query(Canvas):
             canvas.show(shown)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         self._place()
 
     def _place(self) -> None:
@@ -83,7 +83,7 @@ class MonitorScreen(LiveScreen):
 
     def action_pause(self) -> None:
         """Freeze what is shown, or go on."""
-        self.app.toggle_pause()
+        self.post_message(PauseToggled())
 
 
 def needs(shown: Shown, width: int, height: int) -> Need:

@@ -1,4 +1,4 @@
-"""The alerts: as many lines as their words need, before anything else gets room. Nothing is cut short."""
+"""The alerts: as many lines as their words need, before anything else gets room."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def link_words(shown: Shown) -> str:
 
 
 def alert_rows(shown: Shown, width: int, height: int) -> list[Row]:
-    """Every alert in words, the worst first. What `height` cannot hold is counted in the last line."""
+    """Every alert in words, the worst first; the last line counts what `height` cannot hold."""
     entries: list[tuple[str, Ink, str]] = []
     if words := link_words(shown):
         entries.append((shown.glyphs.failed, Ink.BAD, words))

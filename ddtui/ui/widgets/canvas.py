@@ -1,13 +1,11 @@
-"""The widget that every panel is: rows in inks, a frame, and no more sent to the terminal than changed."""
+"""The widget that every panel is: rows in inks, and nothing sent to the terminal that stayed."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 
 from rich.segment import Segment
 from rich.style import Style
-from textual import events
 from textual.geometry import Region, Size
 from textual.strip import Strip
 from textual.theme import Theme
@@ -24,14 +22,16 @@ class Drawing:
     rows: list[Row] = field(default_factory=list)
     title: Row = field(default_factory=Row)
     note: Row = field(default_factory=Row)
-    """At the right of the title line: where the figures come from, and their age when they are old."""
+    """At the right of the title: where the figures come from, and their age when they are old."""
     faded: bool = False
     """The figures are out of date."""
 
 
 class Canvas(Widget):
-    """Shows rows. Repaints only lines that differ from what is on the screen, and of them only the columns
-    up to the last difference.
+    """Shows rows.
+
+    Repaints only lines that differ from what is on the screen, and of them only the columns up to
+    the last difference.
     """
 
     can_focus = False
@@ -42,16 +42,16 @@ class Canvas(Widget):
 
     framed = False
 
-    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
-        super().__init__(id=id, classes=classes)
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's own name for it)
+        super().__init__(id=id)
         self._strips: list[Strip] = []
         self._shown: Shown | None = None
         self._styles: dict[bool, dict[Ink, Style]] = {}
         """Styles of the inks for figures that are fresh (False) and out of date (True)."""
 
-    @abstractmethod
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         """What to show in `width` x `height` cells (inside the frame, where there is one)."""
+        raise NotImplementedError
 
     def show(self, shown: Shown) -> None:
         """Show a snapshot; does nothing to the screen where nothing looks different."""
@@ -74,7 +74,7 @@ class Canvas(Widget):
     def on_mount(self) -> None:
         self.app.theme_changed_signal.subscribe(self, self._on_theme)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         self._redraw()
 
     def on_show(self) -> None:
@@ -101,9 +101,7 @@ class Canvas(Widget):
             drawing = self.draw(shown, max(8, width - 4), max(0, height - 2))
             rows = framed(drawing, width, height, shown)
         if drawing.faded not in self._styles:
-            self._styles[drawing.faded] = ink_styles(
-                self.app.theme_variables, faded=drawing.faded
-            )
+            self._styles[drawing.faded] = ink_styles(self.app.theme_variables, faded=drawing.faded)
         styles = self._styles[drawing.faded]
         strips = [row.strip(width, styles) for row in rows[:height]]
         blank = Row().strip(width, styles)

@@ -1,7 +1,7 @@
 """Braille charts of a figure over time, with a fixed scale and a time axis.
 
-Each cell is two columns and four levels of dots. Samples are put into columns of a whole number of seconds
-that begin at whole multiples of it, and a column shows its largest sample: the picture moves, it does not
+Each cell is two columns and four levels of dots. A column stands for a whole number of seconds that
+begins at a whole multiple of it, and shows its largest sample: the picture moves, it does not
 shimmer. Where nothing was said the chart is empty.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ddtui.core.snapshot import History
 from ddtui.ui.glyphs import Glyphs
@@ -65,8 +66,8 @@ def step_for(columns: int, window: float) -> int:
 def resample(history: History, now: float, columns: int, step: int) -> list[float]:
     """The largest value in each column of `step` seconds, the last one holding `now`; NaN for none.
 
-    A sample holds until the next one, but no longer than three columns or three times the usual distance of
-    samples: beyond that nothing is known.
+    A sample holds until the next one, but no longer than three columns or three times the usual
+    distance of samples: beyond that nothing is known.
     """
     out = [math.nan] * columns
     times, values = history.times, history.values
@@ -90,14 +91,14 @@ def resample(history: History, now: float, columns: int, step: int) -> list[floa
 
 
 def _usual_distance(times: tuple[float, ...]) -> float:
-    gaps = sorted(b - a for a, b in zip(times, times[1:], strict=False))
+    gaps = sorted(b - a for a, b in pairwise(times))
     return gaps[len(gaps) // 2] if gaps else 0.0
 
 
 def plot(
     values: list[float], height: int, scale: Scale, ink: Ink, glyphs: Glyphs, *, fill: bool = True
 ) -> list[Row]:
-    """The chart alone: `len(values) / 2` cells wide and `height` rows; an area, or only its edge."""
+    """The chart alone, `len(values) / 2` cells wide: an area, or only its edge."""
     if glyphs.ascii:
         return _plot_ascii(values, height, scale, ink)
     levels = [_level(value, height * 4, scale) for value in values]
@@ -126,7 +127,9 @@ def _plot_ascii(values: list[float], height: int, scale: Scale, ink: Ink) -> lis
     ]
     return [
         Row(
-            "".join(_ASCII_LEVELS[min(3, max(0, level - (height - 1 - row) * 3))] for level in pairs),
+            "".join(
+                _ASCII_LEVELS[min(3, max(0, level - (height - 1 - row) * 3))] for level in pairs
+            ),
             ink,
         )
         for row in range(height)
@@ -151,7 +154,12 @@ class Plot:
 
 
 def charts(
-    plots: tuple[Plot, ...], now: float, size: tuple[int, int], glyphs: Glyphs, *, window: float = 300
+    plots: tuple[Plot, ...],
+    now: float,
+    size: tuple[int, int],
+    glyphs: Glyphs,
+    *,
+    window: float = 300,
 ) -> list[Row]:
     """Charts below each other over one time axis.
 

@@ -1,4 +1,4 @@
-"""The engine's figures: throughput and acceptance length large, the rest beside them, and their past."""
+"""The engine's figures: throughput and acceptance length large, then the rest, and their past."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ class EnginePanel(Panel):
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         engine = shown.snapshot.engine
-        drawing = Drawing(title=Row("Engine", Ink.TITLE), faded=not shown.connected)
+        drawing = Drawing(title=Row("Engine", Ink.TITLE), faded=shown.faded)
         drawing.title.add("  ").extend(_identity(engine))
-        if not shown.connected:
+        if shown.faded:
             drawing.note = Row(f"STALE {fmt.ago(shown.age)}", Ink.WARN)
         elif engine.idle:
             drawing.note = Row("idle: no requests", Ink.LABEL)
@@ -65,6 +65,8 @@ def _absent_words(shown: Shown) -> str:
     state = shown.snapshot.readiness.state
     if state in _DOWN:
         return f"no figures: the engine is not running ({state})"
+    if not shown.connected:
+        return shown.waiting
     return "no figures yet: the engine has not answered"
 
 
@@ -80,8 +82,8 @@ def _source_words(figure: Figure | None, shown: Shown, *, short: bool) -> tuple[
     if shown.figure_stale(figure):
         stale = f"stale {fmt.ago(age)}"
         return stale if short else f"{source}, {stale}", Ink.WARN
-    if age > AGE_SHOWN and not shown.snapshot.engine.idle:
-        return f"{source}, {fmt.ago(age)}", Ink.LABEL
+    if age > AGE_SHOWN:
+        return f"{source}, {fmt.ago(age)} ago", Ink.LABEL
     return source, Ink.LABEL
 
 
@@ -90,11 +92,11 @@ def _value_ink(figure: Figure | None, ink: Ink, shown: Shown) -> Ink:
 
 
 def acceptance(engine: EngineView) -> Figure | None:
-    """The acceptance length to show: of now, else the lifetime average, which says so in its note."""
+    """The acceptance length to show: of now, else the lifetime average, whose note says so."""
     return engine.acceptance_length or engine.acceptance_lifetime
 
 
-def _big(  # noqa: PLR0913  (a figure's whole look)
+def _big(
     text: str,
     unit: str,
     figure: Figure | None,
@@ -152,7 +154,7 @@ def _charts(shown: Shown, width: int, height: int) -> list[Row]:
     engine = shown.snapshot.engine
     speed = Scale(0.0, nice_ceiling(largest(engine.throughput_history), 50.0))
     length = Scale(1.0, acceptance_ceiling(engine))
-    plots = (
+    plots: tuple[Plot, ...] = (
         Plot("tok/s", engine.throughput_history, speed, Ink.THROUGHPUT),
         Plot("acceptance length", engine.acceptance_history, length, Ink.ACCEPTANCE),
     )
@@ -207,7 +209,7 @@ def _count(figure: Figure | None) -> str:
 
 
 def _low(shown: Shown, width: int, height: int) -> list[Row]:
-    """Without room for large digits: throughput and acceptance in one line, the rest in the next."""
+    """Without room for large digits: throughput and acceptance in one line, then the rest."""
     engine = shown.snapshot.engine
     length, throughput = acceptance(engine), engine.throughput
     pieces = []

@@ -19,8 +19,8 @@ HOT = 85.0
 """Degrees Celsius from which a temperature is shown as a warning."""
 _PERCENT = Scale(0.0, 100.0)
 _QUIET_WORDS = frozenset({"idle"})
-_CELL = 24
-"""Least width of one GPU where several share a line."""
+_CELL, _TINY = 24, 14
+"""Least width of one GPU where several share a line: with a bar, and with two figures only."""
 _DOUBLE = 84
 """Least width of a GPU in two lines."""
 _HISTORY_WINDOW = 300.0
@@ -34,7 +34,7 @@ class GpuPanel(Panel):
         stale = shown.source_stale(Collector.GPU)
         drawing = Drawing(title=Row("GPUs", Ink.TITLE), note=_note(shown, stale), faded=stale)
         if not shot.gpus:
-            words = shown.source_trouble(Collector.GPU) or "waiting for the first reading"
+            words = shown.source_trouble(Collector.GPU) or shown.waiting
             drawing.rows = [Row(line, Ink.LABEL) for line in wrap_words(words, width)][:height]
             return drawing
         drawing.title.add("  ").extend(totals(shot.gpus, width - 24))
@@ -70,8 +70,9 @@ def arrangement(gpus: int, width: int, height: int) -> Arrangement:
     if gpus * 2 <= height and width >= _DOUBLE:
         return Arrangement(1, gpus * 2, double=True)
     columns = 1
-    while -(-gpus // columns) > height and width // (columns + 1) >= _CELL:
-        columns += 1
+    for least in (_CELL, _TINY):
+        while -(-gpus // columns) > height and width // (columns + 1) >= least:
+            columns += 1
     return Arrangement(columns, -(-gpus // columns))
 
 
@@ -145,14 +146,15 @@ def gpu_row(view: GpuView, shown: Shown, width: int, marks: int) -> Row:
     row = _begin(gpu, shown)
     if gpu.lost:
         return row.cut(width)
-    wide = width >= 62
-    figures = _figures(gpu, wide=wide, clocks=width >= 92)
+    if width < _CELL - 2:
+        return row.extend(_figures(gpu, width)).cut(width)
+    figures = _figures(gpu, width)
     rest = width - row.width - figures.width - 1
-    marked = min(marks + 1, max(0, rest - 8)) if marks else 0
+    marked = min(marks + 1, max(0, rest - 8)) if marks and width >= 34 else 0
     rest -= marked
     length = min(36, rest if rest < 30 else rest * 11 // 20)
     history = rest - length - 1 if rest >= 30 else 0
-    row.extend(_memory_bar(view, length, shown)).add(" ").extend(figures)
+    row.extend(_memory_bar(view, max(4, length), shown)).add(" ").extend(figures)
     if history:
         row.add(" ").extend(_history(view, history, 1, shown)[0])
     if marked:
@@ -202,22 +204,29 @@ def _memory_bar(view: GpuView, width: int, shown: Shown) -> Row:
     return bar(gpu.memory_used / gpu.memory_total, width, Ink.MEMORY, shown.glyphs)
 
 
-def _figures(gpu: Gpu, *, wide: bool, clocks: bool) -> Row:
-    """Memory, utilization, power, temperature, each in a field of fixed width."""
+def _figures(gpu: Gpu, width: int) -> Row:
+    """Memory, utilization, power, temperature and clock, as many as a GPU's `width` has room for.
+
+    Each stands in a field of fixed width.
+    """
     row = Row()
-    if wide:
-        row.put(f"{fmt.gib(gpu.memory_used)}/{fmt.gib(gpu.memory_total)}", 11, right=True)
-        row.add(" GiB ", Ink.LABEL)
-    else:
-        row.put(fmt.gib(gpu.memory_used, 0), 3, right=True).add("G ", Ink.LABEL)
-    row.put(fmt.number(gpu.utilization), 3, right=True).add(" %" if wide else "%", Ink.LABEL)
-    if wide:
-        row.add(" ").put(fmt.number(gpu.power), 4, right=True)
-        row.add("/", Ink.LABEL).put(f"{fmt.number(gpu.power_limit)} W", 6, Ink.LABEL)
     hot = gpu.temperature is not None and gpu.temperature >= HOT
-    row.add(" ").put(fmt.number(gpu.temperature), 3, Ink.WARN if hot else Ink.TEXT, right=True)
-    row.add(" °C" if wide else "°", Ink.LABEL)
-    if clocks:
+    warmth = Ink.WARN if hot else Ink.TEXT
+    if width < 62:
+        row.put(fmt.gib(gpu.memory_used, 0), 3, right=True).add("G ", Ink.LABEL)
+        row.put(fmt.number(gpu.utilization), 3, right=True).add("% ", Ink.LABEL)
+        if width >= 44:
+            row.put(fmt.number(gpu.power), 4, right=True).add("W ", Ink.LABEL)
+        if width >= _CELL - 2:
+            row.put(fmt.number(gpu.temperature), 2, warmth, right=True).add("°", Ink.LABEL)
+        return row
+    row.put(f"{fmt.gib(gpu.memory_used)}/{fmt.gib(gpu.memory_total)}", 11, right=True)
+    row.add(" GiB ", Ink.LABEL)
+    row.put(fmt.number(gpu.utilization), 3, right=True).add(" % ", Ink.LABEL)
+    row.put(fmt.number(gpu.power), 4, right=True)
+    row.add("/", Ink.LABEL).put(f"{fmt.number(gpu.power_limit)} W", 6, Ink.LABEL)
+    row.add(" ").put(fmt.number(gpu.temperature), 3, warmth, right=True).add(" °C", Ink.LABEL)
+    if width >= 92:
         row.add(" ").put(fmt.number(gpu.sm_clock), 4, right=True).add(" MHz", Ink.LABEL)
     return row
 

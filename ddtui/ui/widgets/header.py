@@ -1,4 +1,4 @@
-"""The two lines on top: which host, how the link stands, the unit, readiness; and the configuration."""
+"""The two lines on top: host, link, unit and readiness; and the configuration in force."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def proof_row(readiness: Readiness, glyphs: Glyphs, *, stale: bool) -> Row:
     if stale:
         return Row("nothing is proved now", Ink.WARN)
     proved = sum(each.verdict is Verdict.PROVED for each in evidence)
-    against = [each.name for each in evidence if each.verdict is Verdict.AGAINST]
+    against = [fmt.clean(each.name)[:24] for each in evidence if each.verdict is Verdict.AGAINST]
     if against:
         return Row(f"{glyphs.failed} against: {', '.join(against)}", Ink.BAD)
     ink = Ink.GOOD if proved == len(evidence) else Ink.LABEL
@@ -89,7 +89,7 @@ class Header(Canvas):
     DEFAULT_CSS = "Header { height: 2; }"
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
-        return Drawing(rows=[_first(shown, width), _second(shown, width)])
+        return Drawing(rows=[_first(shown, width), _second(shown, width)][:height])
 
 
 def _first(shown: Shown, width: int) -> Row:
@@ -100,7 +100,7 @@ def _first(shown: Shown, width: int) -> Row:
     left.add("  ").extend(link_row(shown))
     if shown.paused_at is not None:
         left.add("  ").add(f" PAUSED at {fmt.clock(shown.paused_at)} ", Ink.BADGE)
-    stale = not shown.connected
+    stale = shown.faded
     right = readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale).add(" ")
     unit = shot.unit
     if unit is not None:
@@ -118,7 +118,7 @@ def _first(shown: Shown, width: int) -> Row:
 
 def _second(shown: Shown, width: int) -> Row:
     shot, engine = shown.snapshot, shown.snapshot.engine
-    right = proof_row(shot.readiness, shown.glyphs, stale=not shown.connected)
+    right = proof_row(shot.readiness, shown.glyphs, stale=shown.faded)
     system = shot.system
     skew = system.clock_skew if system else None
     if skew is not None and abs(skew) > SKEW_SHOWN:

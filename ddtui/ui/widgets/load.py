@@ -1,4 +1,4 @@
-"""The load as a timeline: one line a phase, with where its fraction comes from and when it will be done."""
+"""The load as a timeline: one line a phase, with what its fraction comes from, and the end."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class LoadPanel(Panel):
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         load = shown.snapshot.load
-        drawing = Drawing(title=Row("Load", Ink.TITLE), faded=not shown.connected)
+        drawing = Drawing(title=Row("Load", Ink.TITLE), faded=shown.faded)
         if load is None:
             drawing.rows = [Row("no load seen yet", Ink.LABEL)]
             return drawing
@@ -106,7 +106,9 @@ def phase_row(phase: PhaseView, shown: Shown, width: int) -> Row:
     length = 24 if width >= 90 else 8
     fraction = 1.0 if phase.status is PhaseStatus.DONE else phase.fraction
     fraction = 0.0 if phase.status is PhaseStatus.PENDING else fraction
-    bar_ink = Ink.PROGRESS if running else Ink.BAD if phase.status is PhaseStatus.FAILED else Ink.GOOD
+    bar_ink = (
+        Ink.PROGRESS if running else Ink.BAD if phase.status is PhaseStatus.FAILED else Ink.GOOD
+    )
     row.extend(bar(fraction, length, bar_ink, shown.glyphs))
     percent = fmt.number(None if phase.fraction is None else phase.fraction * 100)
     row.add(" ").put(f"{percent} %" if running else "", 6, Ink.STRONG, right=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textual.geometry import Size
+
 from ddtui.ui import format as fmt
 from ddtui.ui.ink import Ink, Row, flow
 from ddtui.ui.log_lines import LogLines
@@ -9,8 +11,8 @@ from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Canvas, Drawing
 from ddtui.ui.widgets.log_view import LogView
 
-_FEW_COLUMNS = 110
-"""Terminals with fewer columns get two lines."""
+_ENOUGH_LINES = 20
+"""Lines of a terminal from which two may be spent on the status."""
 
 
 class LogStatus(Canvas):
@@ -28,9 +30,10 @@ class LogStatus(Canvas):
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         return Drawing(rows=flow(self._pieces(shown), width - 1, gap=2)[:height])
 
-    def lines_needed(self, width: int) -> int:
-        """Lines to give it in a terminal this wide."""
-        return 1 if width >= _FEW_COLUMNS else 2
+    def lines_needed(self, shown: Shown, terminal: Size) -> int:
+        """Lines to give it in a terminal of this size: a second one only where there is room."""
+        most = 2 if terminal.height >= _ENOUGH_LINES else 1
+        return min(most, len(flow(self._pieces(shown), terminal.width - 1, gap=2)))
 
     def _pieces(self, shown: Shown) -> list[Row]:
         lines, view = self._lines, self._view

@@ -13,7 +13,7 @@ from ddtui.ui.widgets.canvas import Drawing, Panel
 
 _ERROR_PRIORITY = 3
 _OWN_STAMP = re.compile(r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: ([^\]]{1,24}))?\] ?")
-"""A line's own stamp in front of it, which repeats the journal's; what follows it names the rank."""
+"""A line's own stamp, which repeats the journal's; what follows in it names the rank."""
 
 
 class LogTail(Panel):
@@ -21,7 +21,7 @@ class LogTail(Panel):
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         log = shown.snapshot.log
-        drawing = Drawing(title=Row("Log", Ink.TITLE), faded=not shown.connected)
+        drawing = Drawing(title=Row("Log", Ink.TITLE), faded=shown.faded)
         if key := shown.keys.get("app.log", ""):
             drawing.note = Row(f"{key} for all", Ink.LABEL)
         if trouble := shown.source_trouble(Collector.JOURNAL):

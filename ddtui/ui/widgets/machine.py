@@ -53,7 +53,7 @@ def _drawing(name: str, collector: Collector, shown: Shown, stale: bool) -> Draw
 
 
 def _nothing(collector: Collector, shown: Shown) -> Row:
-    return Row(shown.source_trouble(collector) or "waiting for the first reading", Ink.LABEL)
+    return Row(shown.source_trouble(collector) or shown.waiting, Ink.LABEL)
 
 
 def _pair(label: str, value: str, ink: Ink = Ink.TEXT) -> Row:
@@ -73,7 +73,9 @@ def unit_pieces(unit: UnitStatus, shown: Shown) -> list[Row]:
     if unit.needs_daemon_reload:
         pieces.append(Row("daemon-reload needed", Ink.WARN))
     running = unit.started_at is not None and unit.main_pid
-    pieces.append(_pair("up", fmt.ago(shown.host_now - (unit.started_at or 0)) if running else fmt.NOTHING))
+    pieces.append(
+        _pair("up", fmt.ago(shown.host_now - (unit.started_at or 0)) if running else fmt.NOTHING)
+    )
     pieces.append(_pair("pid", str(unit.main_pid) if unit.main_pid else fmt.NOTHING))
     restarts = fmt.number(unit.restarts)
     pieces.append(_pair("restarts", restarts, Ink.WARN if unit.restarts else Ink.TEXT))

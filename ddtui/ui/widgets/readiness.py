@@ -18,7 +18,7 @@ class ReadinessPanel(Panel):
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         readiness = shown.snapshot.readiness
-        drawing = Drawing(title=Row("Readiness", Ink.TITLE), faded=not shown.connected)
+        drawing = Drawing(title=Row("Readiness", Ink.TITLE), faded=shown.faded)
         drawing.title.add(f"  {fmt.clean(readiness.summary)}", Ink.LABEL)
         drawing.rows = readiness_rows(shown, width)[:height]
         return drawing

@@ -16,14 +16,14 @@ class TooSmall(Canvas):
     """Says what is needed, and still the one thing that matters: how the host stands."""
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
-        stale = not shown.connected
-        shot = shown.snapshot
+        stale = shown.faded
+        shot, has = shown.snapshot, self.app.size
         rows = [
             Row(f"{shown.glyphs.warn} terminal too small", Ink.WARN),
-            Row(f"needs {LEAST_WIDTH}x{LEAST_HEIGHT}, has {self.app.size.width}x{self.app.size.height}"),
+            Row(f"needs {LEAST_WIDTH}x{LEAST_HEIGHT}, has {has.width}x{has.height}"),
             Row(shot.host, Ink.STRONG).add("  ").extend(link_row(shown)),
             readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale),
         ]
         if words := link_words(shown):
             rows.append(Row(words, Ink.BAD))
-        return Drawing(rows=[row.cut(width) for row in rows][:height])
+        return Drawing(rows=[Row(" ").extend(row).cut(width) for row in rows][:height])

@@ -1,0 +1,9 @@
+"""What screens tell the app."""
+
+from __future__ import annotations
+
+from textual.message import Message
+
+
+class PauseToggled(Message):
+    """The operator wants what is shown to stand still, or to go on."""
