@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from typing import Any
 
 from rich.table import Table
 from rich.text import Text
@@ -54,7 +55,7 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen #about { color: $label; margin-bottom: 1; }
     """
 
-    def __init__(self, below: Screen[object]) -> None:
+    def __init__(self, below: Screen[Any]) -> None:
         """Prepare the help.
 
         Args:

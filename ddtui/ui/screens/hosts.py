@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from textual import on
 from textual.app import ComposeResult
 from textual.content import Content
-from textual.widgets import Footer, OptionList, Static
+from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from ddtui.config.hosts import HostTarget, Reach
@@ -17,6 +17,7 @@ from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.header import Header, link_row
+from ddtui.ui.widgets.key_bar import KeyBar
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class HostsScreen(LiveScreen):
         yield Header()
         yield Static(id="columns")
         yield OptionList(*(Option("", id=f"host-{at}") for at in range(len(self._hosts))))
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def on_mount(self) -> None:
         options = self.query_one(OptionList)

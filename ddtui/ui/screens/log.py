@@ -10,7 +10,6 @@ from typing import TypeVar
 
 from textual import on, work
 from textual.app import ComposeResult
-from textual.widgets import Footer
 
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.engine import Engine
@@ -19,11 +18,13 @@ from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.log_files import suggest_file, write_copied, write_new
 from ddtui.ui.log_filter import BadPattern, Bars, Level, LogFilter, Starts, compile_search
 from ddtui.ui.log_lines import LogLines
+from ddtui.ui.palette import keymap_of
 from ddtui.ui.screens.choice import Choice, ChoiceScreen
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.alerts import Alerts, alert_rows
 from ddtui.ui.widgets.header import Header
+from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.log_status import LogStatus
 from ddtui.ui.widgets.log_view import LogView
 from ddtui.ui.widgets.prompt import Prompt
@@ -59,11 +60,13 @@ class LogScreen(LiveScreen):
         self.view = LogView(self.lines)
         self._status = LogStatus(self.lines, self.view)
         self._prompt = Prompt()
+        self._keys = KeyBar()
         self._clock = clock
         self._regex = False
         self._shown: Shown | None = None
         self._working = False
         self._synced = 0.0
+        self._status_height = 1
         self._searched = ""
         self._text = ""
 
@@ -73,7 +76,7 @@ class LogScreen(LiveScreen):
         yield self.view
         yield self._prompt
         yield self._status
-        yield Footer(show_command_palette=False)
+        yield self._keys
 
     def on_mount(self) -> None:
         self.view.focus()
@@ -94,7 +97,6 @@ class LogScreen(LiveScreen):
         self._place()
         self.query_one(Header).show(shown)
         self.query_one(Alerts).show(shown)
-        self._status.show(shown)
         self._work()
 
     def _place(self) -> None:
@@ -106,7 +108,7 @@ class LogScreen(LiveScreen):
         needed = len(alert_rows(self._shown, width, max(1, height // 5)))
         alerts.display = needed > 0
         alerts.styles.height = needed
-        self._status.styles.height = self._status.lines_needed(width)
+        self._tell()
 
     def _tick(self) -> None:
         if self.is_current and self.lines.unread:
@@ -133,6 +135,9 @@ class LogScreen(LiveScreen):
     @on(LogView.Moved)
     def _tell(self) -> None:
         if self._shown is not None:
+            needed = self._status.lines_needed(self._shown, self.size)
+            if self._status_height != needed:
+                self._status_height = self._status.styles.height = needed
             self._status.show(self._shown)
 
     # ---- moving -----------------------------------------------------------------------------
@@ -177,11 +182,11 @@ class LogScreen(LiveScreen):
 
     def action_search(self) -> None:
         """Ask what to search."""
-        self._prompt.ask("search", self._label("search"), self._searched)
+        self._ask("search", self._label("search"), self._searched)
 
     def action_text(self) -> None:
         """Ask for the text filter."""
-        self._prompt.ask("text", self._label("text"), self._text)
+        self._ask("text", self._label("text"), self._text)
 
     def action_regex(self) -> None:
         """Read search and text filter as regular expressions, or as plain text."""
@@ -263,8 +268,17 @@ class LogScreen(LiveScreen):
         else:
             self.view.go_to(self.view.cursor)
 
+    def _ask(self, purpose: str, label: str, value: str) -> None:
+        self._prompt.ask(purpose, label, value)
+        keymap = keymap_of(self)
+        hints = [("⏎", purpose, ""), (keymap.shown("log.cancel"), "close", "screen.cancel")]
+        if purpose != "save":
+            hints.append((keymap.shown("log.regex"), "regex or plain", "screen.regex"))
+        self._keys.instead(hints)
+
     def _close_prompt(self) -> None:
         self._prompt.close()
+        self._keys.instead(())
         self.view.focus()
 
     # ---- filtering --------------------------------------------------------------------------
@@ -369,7 +383,7 @@ class LogScreen(LiveScreen):
         shot = self._shown.snapshot if self._shown is not None else None
         unit = shot.unit.name if shot is not None and shot.unit is not None else ""
         path = suggest_file(shot.host if shot is not None else "", unit, self._clock)
-        self._prompt.ask("save", f"Save {self.lines.count:,} lines to:", str(path))
+        self._ask("save", f"Save {self.lines.count:,} lines to:", str(path))
 
     @work(exit_on_error=False)
     async def _save(self, path: Path) -> None:
