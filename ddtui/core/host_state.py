@@ -68,6 +68,7 @@ class HostState:
         self._unit: UnitStatus | None = None
         self._unit_at: float | None = None
         self._run: Invocation | None = None
+        self._begun: set[str] = set()
         self._checkpoints: dict[str, CheckpointSample] = {}
         self._readiness: Readiness | None = None
         self._alerts = AlertBook()
@@ -151,13 +152,14 @@ class HostState:
             self._run.tracker.stopped(self._host_time(sample.at), unit.active_state == "failed")
 
     def _is_newer(self, identity: str, began: float) -> bool:
-        """Whether this is a later invocation than the one in force."""
+        """Whether this is a later invocation than the one in force, and none of the past ones."""
         run = self._run
-        return run is None or (identity != run.identity and began >= run.began)
+        return run is None or (identity not in self._begun and began >= run.began)
 
     def _begin(self, identity: str, began: float, seen_at: float) -> None:
         """A new invocation: nothing heard of the last one counts for it."""
         self._run = Invocation(identity, began, seen_at, self._engine, self._history)
+        self._begun.add(identity)
         self._figures.reset()
         for checkpoint in self._checkpoints.values():
             if checkpoint.size is not None:

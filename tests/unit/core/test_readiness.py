@@ -1,0 +1,228 @@
+"""Readiness is proved by a conjunction; each of these takes one part away or puts a lie in."""
+
+import pytest
+
+from ddtui.core.host_state import HostState
+from ddtui.core.samples import (
+    EngineCounters,
+    EngineSample,
+    HealthSample,
+    JournalLine,
+    JournalSample,
+    ListenerOwner,
+    ListenerSample,
+    ServerInfoSample,
+    UnitSample,
+    UnitStatus,
+)
+from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
+from ddtui.engines import engine
+
+OLD, NEW = "a" * 32, "b" * 32
+COMMAND = (
+    "/opt/venv/bin/python",
+    "-m",
+    "sglang.launch_server",
+    "--model-path",
+    "/models/kimi",
+    "--tp-size",
+    "8",
+    "--port",
+    "30000",
+)
+
+
+def unit(invocation: str = NEW, **fields: object) -> UnitStatus:
+    values: dict[str, object] = {
+        "name": "llm.service",
+        "load_state": "loaded",
+        "active_state": "active",
+        "sub_state": "running",
+        "result": "success",
+        "main_pid": 4242,
+        "invocation": invocation,
+        "started_at": 1000.0,
+        "command_line": COMMAND,
+    }
+    values.update(fields)
+    return UnitStatus(**values)  # type: ignore[arg-type]
+
+
+def said(at: float, text: str, invocation: str = NEW) -> JournalSample:
+    return JournalSample(at, "journal", (JournalLine(at, text, invocation),))
+
+
+class Story:
+    """Feeds samples to a HostState and looks at the readiness it gives."""
+
+    def __init__(self) -> None:
+        self.state = HostState("ct200", engine("sglang"))
+
+    def serving(self, at: float, invocation: str = NEW) -> None:
+        """Everything that a serving engine shows."""
+        self.state.apply(said(at, f"[{'2026-11-29 17:00:00'}] {FIRED_UP}", invocation))
+        self.listener(at, ListenerOwner.UNIT)
+        self.state.apply(HealthSample(at, "/health", "/health", 200, seconds=0.0))
+        self.state.apply(EngineSample(at, "/metrics", EngineCounters(running=0.0)))
+        self.state.apply(ServerInfoSample(at, "/server_info", {}, COMMAND))
+
+    def listener(self, at: float, owner: ListenerOwner) -> None:
+        self.state.apply(ListenerSample(at, "/proc/net/tcp", 30000, owner, pid=4242))
+
+    def at(self, now: float) -> Snapshot:
+        return self.state.snapshot(now)
+
+
+FIRED_UP = "The server is fired up and ready to roll!"
+
+
+@pytest.fixture
+def story() -> Story:
+    story = Story()
+    story.state.apply(UnitSample(1000.0, "systemctl", unit()))
+    return story
+
+
+def verdict(snapshot: Snapshot, name: str) -> Verdict:
+    return next(e.verdict for e in snapshot.readiness.evidence if e.name == name)
+
+
+def test_everything_together_is_ready_and_proved(story: Story) -> None:
+    story.serving(1100.0)
+    readiness = story.at(1101.0).readiness
+    assert readiness.state is ReadinessState.READY
+    assert readiness.summary == "ready (proved)"
+    assert {piece.verdict for piece in readiness.evidence} == {Verdict.PROVED}
+
+
+def test_an_answer_of_200_alone_is_not_ready(story: Story) -> None:
+    story.state.apply(HealthSample(1100.0, "/health", "/health", 200, seconds=0.0))
+    assert story.at(1101.0).readiness.state is not ReadinessState.READY
+
+
+def test_the_ready_line_alone_is_not_ready(story: Story) -> None:
+    story.state.apply(said(1100.0, f"[2026-11-29 17:00:00] {FIRED_UP}"))
+    assert story.at(1101.0).readiness.state is ReadinessState.WARMING_UP
+
+
+def test_an_active_unit_alone_is_starting(story: Story) -> None:
+    assert story.at(1001.0).readiness.state is ReadinessState.STARTING
+
+
+def test_503_while_models_answer_is_warming_up(story: Story) -> None:
+    text = "[2026-11-29 17:00:00] INFO:     Uvicorn running on http://127.0.0.1:30000"
+    story.state.apply(said(1090.0, text + " (Press CTRL+C to quit)"))
+    story.listener(1100.0, ListenerOwner.UNIT)
+    story.state.apply(HealthSample(1100.0, "/health", "/health", 503, seconds=0.0))
+    story.state.apply(EngineSample(1100.0, "/metrics", EngineCounters(running=0.0)))
+    assert story.at(1100.5).readiness.state is ReadinessState.WARMING_UP
+
+
+def test_another_process_on_the_port_is_never_ready(story: Story) -> None:
+    story.serving(1100.0)
+    story.listener(1100.5, ListenerOwner.FOREIGN)
+    snapshot = story.at(1101.0)
+    assert snapshot.readiness.state is not ReadinessState.READY
+    assert verdict(snapshot, "port owner") is Verdict.AGAINST
+
+
+def test_a_server_with_other_flags_is_never_ready(story: Story) -> None:
+    story.serving(1100.0)
+    other = (*COMMAND, "--speculative-ddtree-budget", "16")
+    story.state.apply(ServerInfoSample(1100.5, "/server_info", {}, other))
+    snapshot = story.at(1101.0)
+    assert snapshot.readiness.state is not ReadinessState.READY
+    configuration = next(e for e in snapshot.readiness.evidence if e.name == "configuration")
+    assert configuration.verdict is Verdict.AGAINST
+    assert "speculative-ddtree-budget 16 (unit: unset)" in configuration.detail
+
+
+def test_what_the_old_process_answered_does_not_count_for_the_new_one() -> None:
+    story = Story()
+    story.state.apply(UnitSample(900.0, "systemctl", unit(OLD, started_at=900.0)))
+    story.serving(950.0, OLD)
+    assert story.at(951.0).readiness.state is ReadinessState.READY
+    story.state.apply(UnitSample(1000.0, "systemctl", unit(NEW, started_at=1000.0)))
+    # asked of the old process before the restart was seen, answered after it
+    story.state.apply(HealthSample(1000.4, "/health", "/health", 200, seconds=1.0))
+    assert story.at(1000.5).readiness.state is ReadinessState.STARTING
+    story.state.apply(said(1000.6, f"[2026-11-29 17:00:00] {FIRED_UP}", OLD))
+    assert story.at(1000.7).readiness.state is ReadinessState.STARTING
+
+
+def test_a_late_word_about_the_old_invocation_does_not_bring_it_back(story: Story) -> None:
+    story.state.apply(UnitSample(1200.0, "systemctl", unit(OLD, started_at=900.0)))
+    story.serving(1300.0, NEW)
+    assert story.at(1300.5).readiness.state is ReadinessState.READY
+
+
+def test_a_socket_of_the_same_user_needs_the_ready_line_beside_it(story: Story) -> None:
+    story.state.apply(HealthSample(1100.0, "/health", "/health", 200, seconds=0.0))
+    story.state.apply(ServerInfoSample(1100.0, "/server_info", {}, COMMAND))
+    story.listener(1100.0, ListenerOwner.SAME_USER)
+    assert story.at(1100.5).readiness.state is not ReadinessState.READY
+    story.state.apply(said(1101.0, f"[2026-11-29 17:00:00] {FIRED_UP}"))
+    readiness = story.at(1101.5).readiness
+    assert readiness.state is ReadinessState.READY
+    assert readiness.summary == "ready (4 of 5 proved)"
+
+
+def test_a_ready_engine_that_stops_answering_is_degraded(story: Story) -> None:
+    story.serving(1100.0)
+    assert story.at(1101.0).readiness.state is ReadinessState.READY
+    story.listener(1139.0, ListenerOwner.UNIT)
+    degraded = story.at(1140.0).readiness
+    assert degraded.state is ReadinessState.DEGRADED
+    assert "no answer for 40 s" in degraded.summary
+
+
+def test_readiness_remembers_since_when(story: Story) -> None:
+    story.serving(1100.0)
+    first = story.at(1101.0).readiness.since
+    story.state.apply(EngineSample(1105.0, "/metrics", EngineCounters(running=0.0)))
+    assert story.at(1106.0).readiness.since == first == 1101.0
+
+
+@pytest.mark.parametrize(
+    ("fields", "expected", "words"),
+    [
+        ({"load_state": "not-found", "active_state": "inactive"}, ReadinessState.ABSENT, "no unit"),
+        ({"load_state": "masked", "active_state": "inactive"}, ReadinessState.MASKED, "masked"),
+        ({"active_state": "inactive", "sub_state": "dead"}, ReadinessState.STOPPED, "stopped"),
+        ({"active_state": "deactivating"}, ReadinessState.STOPPING, "stopping"),
+        (
+            {
+                "active_state": "failed",
+                "result": "signal",
+                "exit_code": "killed",
+                "exit_status": 9,
+            },
+            ReadinessState.FAILED,
+            "signal, killed, status 9",
+        ),
+        (
+            {"active_state": "activating", "sub_state": "auto-restart", "restarts": 3},
+            ReadinessState.CRASH_LOOP,
+            "restarted 3 times",
+        ),
+        (
+            {"active_state": "inactive", "load_state": "bad-setting"},
+            ReadinessState.FAILED,
+            "could not read its unit file",
+        ),
+    ],
+)
+def test_a_unit_that_is_not_up_says_why(
+    fields: dict[str, object], expected: ReadinessState, words: str
+) -> None:
+    story = Story()
+    story.state.apply(UnitSample(1000.0, "systemctl", unit(**fields)))
+    readiness = story.at(1001.0).readiness
+    assert readiness.state is expected
+    assert words in readiness.summary
+
+
+def test_nothing_heard_is_unknown_and_says_so() -> None:
+    readiness = Story().at(0.0).readiness
+    assert readiness.state is ReadinessState.UNKNOWN
+    assert "nothing heard" in readiness.summary
