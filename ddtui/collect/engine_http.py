@@ -7,8 +7,8 @@ takes to generate a token, and 20 s when it hangs.
 from __future__ import annotations
 
 import asyncio
-from contextlib import asynccontextmanager
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 from ddtui.collect.base import Context, Emit, Nudge, Report, SourceTrouble, supervise
 from ddtui.collect.engine_client import Answer, EngineClient, NoAnswer
@@ -28,9 +28,11 @@ from ddtui.hosts.base import Host
 HEALTH = "/health"
 HEALTH_TIMEOUT = 25.0
 """The engine itself gives up after 20 s."""
+HEALTH_SLOW = 2.0
+"""Seconds after which the other endpoints are asked although /health has not answered yet."""
 HEALTH_INTERVAL = 1.0
 HEALTH_WHEN_READY = 60.0
-"""A health request costs the engine a generation: seldom, once it is ready, and never while it works."""
+"""A health request costs the engine a generation: seldom once it is ready, never while it works."""
 INFO_INTERVAL = 30.0
 METRICS = "/metrics"
 METRICS_AGAIN = 60.0
@@ -194,8 +196,13 @@ class HealthPoll:
 
     async def _ask(self) -> None:
         invocation = self._observed.invocation
+        request = asyncio.create_task(self._client.get(HEALTH, HEALTH_TIMEOUT))
         try:
-            answer = await self._client.get(HEALTH, HEALTH_TIMEOUT)
+            await asyncio.wait({request}, timeout=HEALTH_SLOW)
+            if not request.done():  # connected, and the engine takes its time
+                self._standing.open = True
+                self._standing.say()
+            answer = await request
         except NoAnswer as exc:
             self._standing.silent(exc)
             error = "port closed" if exc.closed else exc.error
@@ -203,6 +210,8 @@ class HealthPoll:
                 HealthSample(self._clock(), HEALTH, HEALTH, error=error, seconds=exc.seconds)
             )
             return
+        finally:
+            request.cancel()
         if invocation != self._observed.invocation:
             return  # the answer of an engine that is gone
         self._standing.answered(answer, HEALTH)
@@ -253,6 +262,7 @@ class FiguresPoll:
         counters = self._parse(answer, self._engine.parse_loads)
         if counters is not None:
             return self._say(counters, name)
+        self._standing.figures = ""  # the poll of the engine's report takes over
         return None
 
     def _parse(
@@ -301,7 +311,7 @@ class InfoPoll:
             due = invocation != self._asked or loop.time() - self._asked_at >= INFO_INTERVAL
             if not self._standing.open:
                 self._asked = ""
-            elif due or self._standing.metrics is False and not self._standing.figures:
+            elif due or (self._standing.metrics is False and not self._standing.figures):
                 try:
                     if await self._ask():
                         self._asked, self._asked_at = invocation, loop.time()

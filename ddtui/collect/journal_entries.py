@@ -1,8 +1,8 @@
 """Reads what `journalctl --output=json --all` prints: one JSON object an entry.
 
-Fields: systemd.journal-fields(7). A value is a string; an array of byte values where it is not plain
-UTF-8 text (a carriage return or ESC is enough); null where it was too long for journalctl; and an
-array of values where the field occurs more than once.
+Fields: systemd.journal-fields(7). A value is a string; an array of byte values where it is not
+plain UTF-8 text (a carriage return or ESC is enough); null where it was too long for journalctl;
+and an array of values where the field occurs more than once.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def parse_entry(line: bytes) -> Entry | None:
 
 
 def _parse_odd(line: bytes) -> Entry | None:
-    """An entry with values of unusual types: repeated fields, byte arrays where text is expected."""
+    """An entry with values of unusual types: repeated fields, byte arrays instead of text."""
     try:
         values = _any_decoder.decode(line)
     except msgspec.DecodeError:

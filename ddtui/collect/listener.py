@@ -15,7 +15,10 @@ SOURCE = "/proc/net/tcp"
 INTERVAL = 2.0
 INTERVAL_WHEN_OWNED = 10.0
 NAME_AGAIN = 60.0
-"""Seconds between two searches for a foreign holder's name: they cost the host a look at every process."""
+"""Seconds between two searches for a foreign holder's name, which look at every process."""
+
+
+_OWNED = frozenset({ListenerOwner.UNIT, ListenerOwner.SAME_USER})
 
 
 class Sockets(msgspec.Struct, frozen=True):
@@ -103,6 +106,9 @@ class ListenerCollector:
     def __init__(self, observed: Observed, context: Context) -> None:
         self._observed = observed
         self._context = context
+        self._named_for: frozenset[int] = frozenset()
+        self._named_at = 0.0
+        self._others: dict[int, tuple[int, str]] = {}
 
     async def run(self, host: Host, emit: Emit) -> None:
         """See SourceCollector."""
@@ -110,43 +116,41 @@ class ListenerCollector:
         await supervise(host, report, lambda: self._poll(host, emit, report), self._context.nudge)
 
     async def _poll(self, host: Host, emit: Emit, report: Report) -> None:
-        named_at = -NAME_AGAIN
-        name = False
-        foreign: tuple[frozenset[int], int | None, str] | None = None
+        observed = self._observed
+        await observed.wait_for(lambda: observed.unit is not None, INTERVAL_WHEN_OWNED)
         while True:
-            observed = self._observed
-            await observed.wait_for(lambda: observed.unit is not None, INTERVAL_WHEN_OWNED)
-            invocation, port = observed.invocation, observed.port
-            answer = await host.run(
-                LISTENER, str(port), observed.control_group, "name" if name else ""
-            )
-            text = answer.stdout.decode("utf-8", "replace")
-            if "@end" not in text:
-                said = clean(answer.stderr.decode("utf-8", "replace"), 200)
-                raise SourceTrouble(f"cannot see who has port {port}: {said}".rstrip(": "))
-            sockets = parse_sockets(text)
-            owner, pid, detail = owner_of(sockets, in_container=observed.in_container)
-            inodes = frozenset(sockets.listening)
-            if owner is ListenerOwner.FOREIGN:
-                if pid is None and foreign is not None and foreign[0] == inodes:
-                    _, pid, detail = foreign
-                elif pid is not None:
-                    foreign = (inodes, pid, detail)
-            if observed.invocation == invocation and observed.port == port:
-                uid = next(iter(sockets.listening.values()), None)
-                emit(ListenerSample(self._context.clock(), SOURCE, port, owner, pid, uid, detail))
+            sample = await self._look(host)
+            if sample is not None:
+                emit(sample)
             report.live()
-            now = self._context.clock()
-            name = (
-                owner in {ListenerOwner.FOREIGN, ListenerOwner.UNKNOWN}
-                and pid is None
-                and abs(now - named_at) >= NAME_AGAIN
-            )
-            if name:
-                named_at = now
-                continue
-            owned = owner in {ListenerOwner.UNIT, ListenerOwner.SAME_USER}
+            owned = sample is not None and sample.owner in _OWNED
             await self._pause(INTERVAL_WHEN_OWNED if owned else INTERVAL)
+
+    async def _look(self, host: Host) -> ListenerSample | None:
+        """Look once; None when the unit was started anew meanwhile."""
+        observed = self._observed
+        invocation, port = observed.invocation, observed.port
+        sockets = await self._ask(host, port, "")
+        owner, pid, detail = owner_of(sockets, in_container=observed.in_container)
+        if sockets.listening and owner in {ListenerOwner.FOREIGN, ListenerOwner.UNKNOWN}:
+            inodes = frozenset(sockets.listening)
+            if inodes != self._named_for or self._context.clock() - self._named_at > NAME_AGAIN:
+                self._others = (await self._ask(host, port, "name")).others
+                self._named_for, self._named_at = inodes, self._context.clock()
+            sockets = msgspec.structs.replace(sockets, others=self._others)
+            owner, pid, detail = owner_of(sockets, in_container=observed.in_container)
+        if observed.invocation != invocation or observed.port != port:
+            return None
+        uid = next(iter(sockets.listening.values()), None)
+        return ListenerSample(self._context.clock(), SOURCE, port, owner, pid, uid, detail)
+
+    async def _ask(self, host: Host, port: int, name: str) -> Sockets:
+        answer = await host.run(LISTENER, str(port), self._observed.control_group, name)
+        text = answer.stdout.decode("utf-8", "replace")
+        if "@end" not in text:
+            said = clean(answer.stderr.decode("utf-8", "replace"), 200)
+            raise SourceTrouble(f"cannot see who has port {port}: {said}".rstrip(": "))
+        return parse_sockets(text)
 
     async def _pause(self, seconds: float) -> None:
         """Wait, but no longer than until the next invocation."""

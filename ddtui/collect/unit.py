@@ -195,6 +195,9 @@ class UnitCollector:
         if unit != self._last or at - self._emitted_at >= SIGN_OF_LIFE or at < self._emitted_at:
             self._last, self._emitted_at = unit, at
             emit(UnitSample(at, SOURCE, unit))
+        if unit.load_state == "not-found" and self._settings.unit is None:
+            self._observed.found_unit(None)  # the one that was found is gone: look again
+            return
         if unit.load_state == "not-found":
             report(
                 SourceStatus.ABSENT,
