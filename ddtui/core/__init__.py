@@ -1,1 +1,1 @@
-"""Pure data and rules. Imports nothing of textual, asyncssh, httpx or SQLAlchemy, and does no I/O."""
+"""Pure data and rules: no I/O, and nothing of textual, asyncssh, httpx or SQLAlchemy."""

@@ -51,15 +51,11 @@ class Engine(LogLabels, Protocol):
         ...
 
     def flags(self, command_line: Sequence[str]) -> dict[str, str]:
-        """Flags of a command line by name without dashes (`tp-size`), values as given, `true` for
-        bare flags.
-        """
+        """Flags of a command line: name without dashes to value as given, `true` for bare flags."""
         ...
 
     def knobs(self, values: dict[str, str | int | float | bool | None]) -> dict[str, str]:
-        """Named knobs (`block size`, `budget`, `window`, ...) found in server arguments or flags,
-        for display.
-        """
+        """Named knobs (`block size`, `budget`, ...) found in server arguments or flags."""
         ...
 
     def is_command(self, command_line: Sequence[str]) -> bool:

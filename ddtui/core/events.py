@@ -89,9 +89,7 @@ class Prefilled(EngineEvent, frozen=True, tag=True):
 
 
 class Configured(EngineEvent, frozen=True, tag=True):
-    """A line that proves part of the configuration in force (server arguments, drafter, verify
-    width).
-    """
+    """A line that proves part of the configuration in force, such as the server's arguments."""
 
     values: dict[str, str | int | float | bool | None]
 
