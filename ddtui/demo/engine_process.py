@@ -22,6 +22,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from ddtui.demo.config import ArgumentsRefused, EngineConfig, parse
 from ddtui.demo.engine import SimulatedEngine
@@ -56,7 +57,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not any(flag.split("=")[0] in ("--model-path", "--model") for flag in flags):
         flags = ["--model-path", "/models/simulated", *flags]
     try:
-        config = parse(flags, os.environ)
+        # It reports its whole command line, as the real one does.
+        config = replace(parse(flags, os.environ), command=tuple(given))
     except ArgumentsRefused as refused:
         signal.sigtimedwait([signal.SIGTERM], _REFUSAL_DELAY)
         sys.stderr.write(refused.text)

@@ -15,6 +15,17 @@ _BUCKETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200
 
 _Labels = Mapping[str, str]
 
+_NO_DISAGGREGATION = {
+    "mode": "null",
+    "prefill_bootstrap_queue_reqs": 0,
+    "prefill_inflight_queue_reqs": 0,
+    "decode_prealloc_queue_reqs": 0,
+    "decode_transfer_queue_reqs": 0,
+    "decode_retracted_queue_reqs": 0,
+    "kv_transfer_speed_gb_s": 0.0,
+    "kv_transfer_latency_ms": 0.0,
+}
+
 
 class _Exposition:
     """Lines of the Prometheus text format."""
@@ -197,6 +208,10 @@ def loads(engine: SimulatedEngine) -> dict[str, object]:
         "gen_throughput": round(gauges.throughput, 2) if metered else 0.0,
         "cache_hit_rate": round(gauges.cache_hit_rate, 4),
         "utilization": 0.0,
+        "total_prefill_uncached_tokens": scheduler.totals.prefill_tokens,
+        "total_prefill_busy_us": 0,
+        "decode_moments": [0.0] * 6,
+        "disaggregation": _NO_DISAGGREGATION,
         "memory": {
             "weight_gb": round(plan.weights_per_rank / GIB, 3),
             "kv_cache_gb": round(plan.kv_per_rank / GIB, 3),

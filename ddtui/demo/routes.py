@@ -122,6 +122,7 @@ class Routes:
                 "has_audio_understanding": False,
                 "model_type": "kimi_k25",
                 "architectures": ["KimiK25ForConditionalGeneration"],
+                "embedding": {"family": "none", "task": "none", "enabled": False},
             }
         )
 

@@ -69,6 +69,8 @@ class StartPlan:
         self.failure: Failure | None = FAILURES[failure] if failure else None
         self.ranks = config.tp
         self._lags = [1.0 - rng.uniform(0.0, 0.03) for _ in range(self.ranks)]
+        self._spread = 0.04 / max(20.0, speed)
+        """Seconds by which each rank is later than the one before it."""
         self.windows: dict[Phase, tuple[float, float]] = {}
         begin = 0.0
         for phase, seconds in _DURATIONS.items():
@@ -151,7 +153,7 @@ class StartPlan:
     def _everywhere(self, at: float, text: str) -> Iterator[Step]:
         """The same line from every rank, within a few milliseconds."""
         for rank in range(self.ranks):
-            yield Step(at + rank * 0.002, f"TP{rank}", text)
+            yield Step(at + rank * self._spread, f"TP{rank}", text)
 
     def _starting(self) -> Iterator[Step]:
         span = self.seconds(Phase.STARTING)
@@ -187,7 +189,7 @@ class StartPlan:
         for rank in range(self.ranks):
             available = self.available(begin, rank)
             yield Step(
-                begin + rank * 0.002,
+                begin + rank * self._spread,
                 f"TP{rank}",
                 f"Load weight begin. avail mem={available:.2f} GB",
             )
@@ -244,7 +246,9 @@ class StartPlan:
             f"KV size: {size:.2f} GB",
         )
         available = self.available(end)
-        yield from self._everywhere(end - 1e-3, f"Memory pool end. avail mem={available:.2f} GB")
+        yield from self._everywhere(
+            end - 0.01 * (end - begin), f"Memory pool end. avail mem={available:.2f} GB"
+        )
 
     def _graphs(self) -> Iterator[Step]:
         begin, end = self.windows[Phase.GRAPHS]
@@ -281,11 +285,11 @@ class StartPlan:
             elapsed = (end - begin) * 0.95 * done / total
             size = _BATCH_SIZES[min(done, total - 1)]
             text = graph_bar(size, self.available(begin + elapsed), done, total, elapsed)
-            yield Step(begin + 0.02 + elapsed, "TP0", "\r" + text, stamped=False)
-        yield Step(begin + 0.021 + (end - begin) * 0.95, "TP0", "\n", stamped=False)
+            yield Step(begin + 0.03 * (end - begin) + elapsed, "TP0", "\r" + text, stamped=False)
+        yield Step(begin + 0.981 * (end - begin), "TP0", "\n", stamped=False)
         free_after = self.available(end)
         yield from self._everywhere(
-            end - 1e-3,
+            end - 0.01 * (end - begin),
             f"Capture {name} CUDA graph end. bs={list(reversed(_BATCH_SIZES))}, "
             f"elapsed={end - begin:.2f} s, mem usage={free - free_after:.2f} GB, "
             f"avail mem={free_after:.2f} GB.",
