@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
 
@@ -20,14 +19,6 @@ _PAUSE = 8.0
 """Seconds without a byte that are a pause and no part of the pace."""
 _ACCIDENTS = 2
 """As many pauses are accidents; with more of them, pauses are the way this load goes."""
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """Seconds until ready, and what they rest on."""
-
-    seconds: float | None
-    source: str
 
 
 class Experience:

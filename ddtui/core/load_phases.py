@@ -107,10 +107,9 @@ class PhaseTimeline:
         if memory_used is not None:
             stretch.memory_used[rank] = memory_used
         stretch.ranks.setdefault(rank, stretch.began)
-        for earlier in self._open():
-            if earlier is stretch:
-                break
-            earlier.ended = max(earlier.began, stretch.began)  # its end was lost
+        for earlier in self.stretches[: self.stretches.index(stretch)]:
+            if earlier.open:  # its end was lost
+                earlier.ended = max(earlier.began, stretch.began)
         self._end_rank(stretch, max(stamp, stretch.began), rank)
 
     def finish(self, stamp: float) -> None:

@@ -6,7 +6,9 @@
     load_memory    growth of GPU memory above what others hold
     load_weights   share of the weights loaded, by the best source there is
     load_history   earlier loads
-    load_eta       time left
+    load_eta       what earlier loads say, and the pace of this one
+    load_time_left seconds until ready, from both
+    load_stall     whether it still moves
 """
 
 from __future__ import annotations
@@ -14,27 +16,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from ddtui.core.events import AnyEvent, BarMoved, FiredUp, Phase, PhaseBegan, PhaseEnded, PortOpened
-from ddtui.core.load_eta import (
-    Estimate,
-    Experience,
-    overdue,
-    paced_from,
-    pending,
-    weights_pace,
-    weights_remaining,
-)
+from ddtui.core.load_eta import Experience
 from ddtui.core.load_history import LoadHistory, LoadRecord, relevant_flags
 from ddtui.core.load_memory import GpuMemory
 from ddtui.core.load_phases import USUAL_ORDER, WEIGHTS, PhaseTimeline, Stretch
 from ddtui.core.load_record import make_record
 from ddtui.core.load_stall import StallWatch
-from ddtui.core.load_weights import ALMOST, Bar, WeightsProgress
+from ddtui.core.load_time_left import Estimate, TimeLeft
+from ddtui.core.load_weights import ALMOST, LATE, Bar, WeightsProgress
 from ddtui.core.snapshot import LoadView, PhaseStatus, PhaseView
 
 BY_HISTORY = "elapsed vs history"
 _GROWTH_OF_WEIGHTS = 2 * 2**30
 """Without a log: a mean growth of GPU memory beyond this can only be weights, bytes."""
-_LATE = 2.0
 _HIDDEN = 0.95
 """A phase whose progress nobody sees is never shown further than this."""
 
@@ -177,7 +171,7 @@ class LoadTracker:
         if self._late_seen or first is None or target is None:
             return
         self._late_seen = True
-        if first > target.began + _LATE:
+        if first > target.began + LATE:
             self.memory.came_late()
 
     def _observe(self, at: float) -> bool:
@@ -202,7 +196,7 @@ class LoadTracker:
         ready, current = self.timeline.ready_at, self._current()
         over = ready is not None or self._ended is not None
         phases = tuple(self._phase(phase, current, now) for phase in self._order())
-        estimate = Estimate(None, "") if over else self._estimate(now)
+        estimate = Estimate(None, "") if over else self._time_left(now)
         weights = self.weights.get(current)
         return LoadView(
             invocation=self.invocation,
@@ -221,6 +215,10 @@ class LoadTracker:
             straggler=weights.straggler if weights is not None and not over else "",
         )
 
+    def _time_left(self, now: float) -> Estimate:
+        left = TimeLeft(self.timeline, self.weights, self._bars, self._experience, self._without())
+        return left.estimate(self._current(), now)
+
     def _current(self) -> Phase:
         """The phase of the slowest rank; between two phases the one that comes."""
         if self.timeline.ready_at is not None:
@@ -228,16 +226,20 @@ class LoadTracker:
         stretch = self.timeline.current
         if stretch.open:
             return stretch.phase
-        begun = {each.phase for each in self.timeline.stretches}
+        begun = {Phase.READY, *(each.phase for each in self.timeline.stretches)}
         order = [phase for phase in self._order() if phase not in self._without()]
         later = order[order.index(stretch.phase) + 1 :] if stretch.phase in order else []
         return next((phase for phase in later if phase not in begun), stretch.phase)
 
     def _order(self) -> tuple[Phase, ...]:
-        """The phases that have begun as they came, then the others as earlier loads had them."""
-        seen = [stretch.phase for stretch in self.timeline.stretches]
+        """The phases as earlier loads had them, or as this one has them where it goes otherwise."""
+        seen = list(dict.fromkeys(stretch.phase for stretch in self.timeline.stretches))
         earlier = [each.phase for record in self._experience.records[:1] for each in record.phases]
-        return tuple(dict.fromkeys([*seen, *earlier, *USUAL_ORDER, Phase.READY]))
+        needed = {*seen, Phase.DRAFTER} - self._without()
+        order = list(dict.fromkeys(earlier)) if needed <= set(earlier) else list(USUAL_ORDER)
+        if [phase for phase in order if phase in seen] != seen:
+            order = [*seen, *order]
+        return tuple(dict.fromkeys([*order, *USUAL_ORDER, Phase.READY]))
 
     def _without(self) -> frozenset[Phase]:
         """Phases that this start does not have."""
@@ -247,13 +249,16 @@ class LoadTracker:
         expected = self._experience.seconds(phase)
         stretch, first = self.timeline.last_of(phase), self.timeline.first_of(phase)
         status = self._status(phase, current)
-        began = first.began if first is not None else None
-        ended = stretch.ended if stretch is not None and status is not PhaseStatus.RUNNING else None
+        running = status is PhaseStatus.RUNNING
+        # Many phases say so only at their end: they began where the one before them ended.
+        since = self.timeline.stretches[-1].ended if running else None
+        began = first.began if first is not None else since
+        ended = stretch.ended if stretch is not None and not running else None
         if phase is Phase.READY:
             began = ended = self.timeline.ready_at
         fraction, source, detail = 1.0 if status is PhaseStatus.DONE else None, "", ""
-        if status is PhaseStatus.RUNNING:
-            fraction, source, detail = self._progress(phase, stretch, now)
+        if running:
+            fraction, source, detail = self._progress(phase, stretch, now, since)
         return PhaseView(phase, status, began, ended, fraction, source, detail, expected)
 
     def _status(self, phase: Phase, current: Phase) -> PhaseStatus:
@@ -271,7 +276,7 @@ class LoadTracker:
         return PhaseStatus.SKIPPED if absent else PhaseStatus.PENDING
 
     def _progress(
-        self, phase: Phase, stretch: Stretch | None, now: float
+        self, phase: Phase, stretch: Stretch | None, now: float, since: float | None
     ) -> tuple[float | None, str, str]:
         """Fraction of a running phase, its source and a detail. It never goes back."""
         weights, bar = self.weights.get(phase), self._bars.get(phase)
@@ -283,8 +288,8 @@ class LoadTracker:
         elif bar is not None and bar.live(now):
             fraction, source = bar.fraction, "log bar"
             detail = f"{bar.done} of {bar.total}"
-        elif expected and stretch is not None:
-            fraction, source = min(_HIDDEN, (now - stretch.began) / expected), BY_HISTORY
+        elif expected and (start := stretch.began if stretch is not None else since) is not None:
+            fraction, source = min(_HIDDEN, max(0.0, now - start) / expected), BY_HISTORY
         if stretch is not None and weights is not None and stretch.open:
             waiting = self._waiting(stretch, weights, fraction)
             detail = f"{detail}; {waiting}" if detail and waiting else detail or waiting
@@ -314,84 +319,6 @@ class LoadTracker:
         share = min(ALMOST, elapsed / whole) if whole > 0 else 0.0
         self._shown_whole = max(self._shown_whole, share)
         return self._shown_whole
-
-    # ---- time left ------------------------------------------------------------------------------
-
-    def _estimate(self, now: float) -> Estimate:
-        experience = self._experience
-        if not experience.records:
-            return self._estimate_alone(now)
-        phase, stretch = self._current(), self.timeline.current
-        scale = self._pace_against_history()
-        rest = pending(self.timeline, experience, self._without(), scale)
-        source = experience.words()
-        if not stretch.open:
-            return Estimate(rest, source)
-        elapsed = max(0.0, now - stretch.began)
-        bar = self._bars.get(phase)
-        if phase is Phase.TARGET:
-            left = self._target_left(stretch, now)
-            if self.weights[phase].points:
-                source += ", present rate"
-        elif phase is Phase.DRAFTER:
-            known = experience.seconds(phase)
-            left = overdue(known * scale, elapsed) if known else self._drafter_by_size(elapsed)
-        elif bar is not None and bar.live(now) and bar.fraction > 0.1:
-            left = elapsed * (1 - bar.fraction) / bar.fraction
-        else:
-            begun = sum(each.phase == phase for each in self.timeline.stretches)
-            known_stretches = experience.stretches(phase)[begun - 1 :]
-            left = overdue(known_stretches[0] if known_stretches else 0.0, elapsed)
-        return Estimate((left or 0.0) + rest, source)
-
-    def _estimate_alone(self, now: float) -> Estimate:
-        """Without history: only what is seen, and that by name."""
-        stretch = self.timeline.current
-        if stretch.phase is not Phase.TARGET or not stretch.open:
-            return Estimate(None, "no earlier load of this model")
-        weights = self.weights[Phase.TARGET]
-        if not weights.points or weights.points[-1][1] < 0.02:
-            return Estimate(None, "no earlier load of this model")
-        left = weights_remaining(weights, stretch, now, (), None)
-        if left is None:
-            return Estimate(None, "no earlier load of this model")
-        drafter = 0.0 if Phase.DRAFTER in self._without() else self._drafter_by_size(0.0)
-        return Estimate(left + drafter, "present rate; weights only")
-
-    def _target_left(self, stretch: Stretch, now: float) -> float:
-        weights = self.weights[Phase.TARGET]
-        seen = weights_pace(weights.points, paced_from(stretch, weights.points), (), None)
-        seen = seen or weights_pace(weights.lead, stretch.began, (), None)
-        expected = self._experience.target_seconds(seen)
-        curve = self._experience.curve(seen)
-        left = weights_remaining(weights, stretch, now, curve, expected)
-        return left if left is not None else 0.0
-
-    def _pace_against_history(self) -> float:
-        """How the target's load went against earlier ones: 2 for half as fast."""
-        stretch = self.timeline.first_of(Phase.TARGET)
-        expected = self._experience.seconds(Phase.TARGET)
-        if stretch is None or not expected:
-            return 1.0
-        if stretch.ended is not None:
-            pace: float | None = stretch.ended - stretch.began
-        else:
-            points = self.weights[Phase.TARGET].points
-            pace = weights_pace(points, stretch.began, (), expected)
-        return min(10.0, max(0.1, (pace or expected) / expected))
-
-    def _drafter_by_size(self, elapsed: float) -> float:
-        """Seconds of a drafter that was never loaded: by the target's bytes per second."""
-        target, drafter = self.weights[Phase.TARGET], self.weights[Phase.DRAFTER]
-        stretch = self.timeline.first_of(Phase.TARGET)
-        if not target.checkpoint or not drafter.checkpoint or stretch is None:
-            return 0.0
-        pace = (
-            stretch.ended - stretch.began
-            if stretch.ended is not None
-            else weights_pace(target.points, stretch.began, (), None)
-        )
-        return overdue(drafter.checkpoint / target.checkpoint * pace, elapsed) if pace else 0.0
 
     # ---- what is kept ---------------------------------------------------------------------------
 

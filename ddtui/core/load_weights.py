@@ -19,6 +19,13 @@ from ddtui.core.load_phases import Stretch, rank_index
 ALMOST = 0.99
 """No source may say more than this before every rank has said that it is done."""
 
+LATE = 2.0
+"""Memory that was first observed this long after the weights began is no baseline, seconds."""
+
+_STEP = 0.001
+"""Points nearer than this share are not kept."""
+_MOVED = 1e-5
+"""Less than this share is noise and no progress."""
 _FINE_BAR = 8
 """A bar with fewer steps than this is coarser than the other sources."""
 _COLD_SHARE = 0.01
@@ -154,8 +161,7 @@ class WeightsProgress:
         record: LoadRecord | None,
     ) -> bool:
         """Weigh the sources at one moment; returns whether there was progress."""
-        before, now = memory.at(stretch.began), memory.latest
-        taken = [max(0, now.get(gpu, 0) - before.get(gpu, 0)) for gpu in gpus]
+        taken = self._taken(at, stretch, memory, gpus, record)
         expected = self.expected(stretch, taken, record)
         shares = [part / whole for part, whole in zip(taken, expected, strict=False) if whole > 0]
         self.straggler = self._behind(shares, gpus, stretch, at)
@@ -165,15 +171,39 @@ class WeightsProgress:
         reading = self._choose(at, shares, sum(taken), sum(expected))
         if reading is None:
             return False
-        held = self.points[-1][1] if self.points else -1.0
+        held = self.reading.fraction if self.reading is not None else -1.0
         fraction = min(ALMOST, max(reading.fraction, held, 0.0))
         self.reading = Reading(fraction, reading.source, reading.detail)
-        if fraction <= held:
-            return False
-        self.points.append((at, fraction))
-        if len(self.points) > 4000:
-            del self.points[1:-1:2]
-        return True
+        last = self.points[-1][1] if self.points else -1.0
+        if last < fraction and fraction >= min(ALMOST, last + _STEP):
+            self.points.append((at, fraction))
+        return fraction > held + _MOVED
+
+    def _taken(
+        self,
+        at: float,
+        stretch: Stretch,
+        memory: GpuMemory,
+        gpus: Sequence[int],
+        record: LoadRecord | None,
+    ) -> list[int]:
+        """Bytes that the weights have taken of each GPU; empty before memory was observed."""
+        first = memory.first_at
+        if first is None or at < first:
+            return []
+        if first <= stretch.began + LATE:
+            before = per_gpu(memory.at(stretch.began), gpus)
+        else:
+            # ddtui came later: what was there before the weights is known from earlier loads only.
+            earlier = record and (
+                record.memory_before if self.target else record.memory_drafter_before
+            )
+            if earlier and len(earlier) == len(gpus):
+                before = earlier
+            else:
+                before = (0,) * len(gpus) if self.target else per_gpu(memory.at(first), gpus)
+        now = per_gpu(memory.at(at), gpus)
+        return [max(0, late - early) for early, late in zip(before, now, strict=True)]
 
     def _choose(self, at: float, shares: list[float], taken: int, whole: int) -> Reading | None:
         read = self.read_bytes

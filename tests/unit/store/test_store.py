@@ -185,7 +185,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from ddtui.core.load_history import LoadRecord
-from ddtui.store import Store
+from ddtui.store import Store, database, loads  # imported before all begin at once
+print(flush=True)
 sys.stdin.readline()
 store = Store.open(Path(sys.argv[1]))
 for number in range(25):
@@ -201,11 +202,15 @@ def test_processes_that_open_it_first_at_once_lose_nothing(tmp_path: Path) -> No
         subprocess.Popen(
             [sys.executable, "-c", WRITER, str(file), str(number)],
             stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
         for number in range(4)
     ]
+    for writer in writers:
+        assert writer.stdout is not None
+        assert writer.stdout.readline() == "\n"  # it has imported all and waits
     for writer in writers:
         assert writer.stdin is not None
         writer.stdin.write("\n")
