@@ -23,6 +23,7 @@ GATHERING = 0.05
 """Seconds between two samples at least, so that a flood comes in few of them."""
 SLICE = 200
 """Entries that are read at a time, so that keys are answered in between."""
+FIRST_LOOK = 0.3
 LOOK = 1.0
 """Seconds between two looks at what journalctl says on its standard error."""
 UNIT_PATIENCE = 5.0
@@ -111,7 +112,9 @@ class JournalCollector:
             host.stream(JOURNAL, self._settings.scope, self._unit, cursor, str(old)) as stream,
             lines_of(stream, MOST_LINES) as lines,
         ):
-            while (batch := await lines.batch(LOOK)) is not None:
+            wait = FIRST_LOOK
+            while (batch := await lines.batch(wait)) is not None:
+                wait = LOOK
                 if batch:
                     await self._emit(batch, emit)
                 self._look(stream, report)

@@ -19,6 +19,8 @@ SOURCE = "/proc"
 SECTOR = 512
 """/proc/diskstats counts in sectors of 512 bytes, whatever the disk's own are."""
 SILENCE_LIMIT = 10.0
+UNIT_PATIENCE = 0.5
+"""Seconds that the unit's control group is waited for at first."""
 
 
 class RankIo(msgspec.Struct, frozen=True):
@@ -150,6 +152,7 @@ class SystemProcCollector:
         await supervise(host, report, lambda: self._stream(host, emit, report), self._context.nudge)
 
     async def _stream(self, host: Host, emit: Emit, report: Report) -> None:
+        await self._observed.wait_for(lambda: self._observed.unit is not None, UNIT_PATIENCE)
         group = self._observed.control_group
         self._rates = Rates()
         frame: list[str] = []
