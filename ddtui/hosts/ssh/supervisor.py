@@ -23,7 +23,9 @@ _SHORTEST_PAUSE = 1.0
 _JITTER = 0.2
 """Pauses vary by this share, so that many clients do not come back to a host in one moment."""
 _STEADY = 10.0
-"""Seconds after which the end of a connection is no longer one more failure in a row."""
+"""Seconds that a connection must live for its end not to count as one more failure in a row."""
+_FLAPPING = 2
+"""The failures in a row that count at most when connections come and go: a try every 2 s."""
 _TICK = 2.0
 _JUMP = 20.0
 """Seconds of standstill that are taken for sleep: no keepalive outlives it."""
@@ -139,6 +141,7 @@ class Supervisor:
             # What failed before stays on the screen while the next try runs.
             self._publish(LinkState.CONNECTING, self.link.detail, self.link.remedy)
             self._wake.clear()
+            began = self._monotonic()
             try:
                 self._connection = await self._connect()
             except LinkRefused as exc:
@@ -147,7 +150,7 @@ class Supervisor:
                 await self._wake.wait()
                 self.refusal = None
             except HostError as exc:
-                await self._pause(exc.what, exc.remedy)
+                await self._pause(exc.what, exc.remedy, self._monotonic() - began)
             else:
                 await self._pause(await self._live_through(self._connection))
 
@@ -164,7 +167,7 @@ class Supervisor:
         finally:
             self._connection = None
         if self._monotonic() - began < _STEADY:
-            self._attempt = tries
+            self._attempt = min(tries, _FLAPPING)
         return reason
 
     async def _watch(self, connection: Connection) -> str:
@@ -179,10 +182,14 @@ class Supervisor:
         finally:
             gone.cancel()
 
-    async def _pause(self, reason: str, remedy: str = "") -> None:
-        """Wait before the next try; cut short by retry_now, and by waking from sleep."""
-        pause = min(LONGEST_PAUSE, _SHORTEST_PAUSE * 2.0 ** min(max(self._attempt - 1, 0), 10))
-        pause = min(LONGEST_PAUSE, pause * random.uniform(1 - _JITTER, 1 + _JITTER))  # noqa: S311
+    async def _pause(self, reason: str, remedy: str = "", taken: float = 0.0) -> None:
+        """Wait before the next try; cut short by retry_now, and by waking from sleep.
+
+        `taken` seconds, which the last try took, are part of the wait.
+        """
+        jitter = random.uniform(1 - _JITTER, 1 + _JITTER)  # noqa: S311
+        every = _SHORTEST_PAUSE * 2.0 ** min(max(self._attempt - 1, 0), 10) * jitter
+        pause = max(_SHORTEST_PAUSE * jitter, min(LONGEST_PAUSE, every) - taken)
         self._publish(LinkState.RETRYING, reason, remedy, pause)
         detector = SleepDetector(self._clock, self._monotonic)
         left = pause

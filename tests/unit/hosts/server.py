@@ -1,0 +1,138 @@
+"""An SSH server inside the test process: real SSH, no machine behind it but this one."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+
+import asyncssh
+
+from ddtui.hosts.ssh import SshTarget
+
+
+class _Server(asyncssh.SSHServer):
+    def __init__(self, lab: SshLab) -> None:
+        self.lab = lab
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self.lab.connections.append(conn)
+        self.lab.logins += 1
+
+    def session_requested(self) -> object:
+        if self.lab.refuse_sessions:
+            self.lab.refuse_sessions -= 1
+            return False
+        return asyncssh.SSHServerProcess(self.lab.run_command, None, 3, False)
+
+    def connection_requested(
+        self, dest_host: str, dest_port: int, orig_host: str, orig_port: int
+    ) -> bool:
+        if not self.lab.forwarding:
+            raise asyncssh.ChannelOpenError(
+                asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "open failed"
+            )
+        return True
+
+
+@dataclass
+class SshLab:
+    """The server, its keys, and what it has seen."""
+
+    host_key: asyncssh.SSHKey = field(
+        default_factory=lambda: asyncssh.generate_private_key("ssh-ed25519")
+    )
+    client_key: asyncssh.SSHKey = field(
+        default_factory=lambda: asyncssh.generate_private_key("ssh-ed25519")
+    )
+    connections: list[asyncssh.SSHServerConnection] = field(default_factory=list)
+    forwarding: bool = True
+    refuse_sessions: int = 0
+    """So many sessions are refused before the next one is accepted."""
+    host_certificate: asyncssh.SSHCertificate | None = None
+    logins: int = 0
+    commands: list[str] = field(default_factory=list)
+    children: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    acceptor: asyncssh.SSHAcceptor | None = None
+    port: int = 0
+
+    async def listen(self) -> None:
+        keys = asyncssh.import_authorized_keys(
+            self.client_key.export_public_key("openssh").decode()
+        )
+        self.acceptor = await asyncssh.listen(
+            "127.0.0.1",
+            self.port,
+            config=None,
+            server_host_keys=[(self.host_key, self.host_certificate)],
+            authorized_client_keys=keys,
+            server_factory=lambda: _Server(self),
+            encoding=None,
+        )
+        self.port = self.acceptor.get_port()
+
+    async def run_command(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
+        """Run the command as sshd does: by a shell, with pipes, and not ended by a lost client."""
+        self.commands.append(process.command or "")
+        child = subprocess.Popen(
+            ["sh", "-c", process.command or ""],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.children.append(child)
+        await process.redirect(child.stdin, child.stdout, child.stderr)
+        status = await asyncio.to_thread(child.wait)
+        await process.stdout.drain()
+        await process.stderr.drain()
+        process.exit(status)
+
+    def kill_children(self) -> None:
+        """End whatever was started."""
+        for child in self.children:
+            with suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+
+    def cut(self) -> None:
+        """Drop every connection without a word."""
+        for connection in self.connections:
+            connection.abort()
+        self.connections.clear()
+
+    async def stop(self) -> None:
+        """Close the port."""
+        if self.acceptor is not None:
+            self.acceptor.close()
+            await self.acceptor.wait_closed()
+            self.acceptor = None
+
+    def target(self, **changes: object) -> SshTarget:
+        """Where it is reached, with its key pinned."""
+        settings: dict[str, object] = {
+            "name": "lab",
+            "host": "127.0.0.1",
+            "port": self.port,
+            "username": "ops",
+            "client_keys": (self.client_key,),
+            "host_keys": (asyncssh.import_public_key(self.host_key.export_public_key()),),
+        }
+        return SshTarget(**(settings | changes))  # type: ignore[arg-type]
+
+
+@asynccontextmanager
+async def ssh_lab() -> AsyncIterator[SshLab]:
+    """A listening server; everything is closed at the end."""
+    lab = SshLab()
+    await lab.listen()
+    try:
+        yield lab
+    finally:
+        lab.cut()
+        lab.kill_children()
+        await lab.stop()
