@@ -6,7 +6,6 @@ Every verb that looks at a host starts here, so that all of them see the same.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from ddtui.cli.past_loads import PastLoads
 from ddtui.cli.reaching import Overrides, engine_for, host_for, settings_for
@@ -29,18 +28,18 @@ class Watched:
         self.name = target.name
         self.host = host
         self.settings = settings
-        self.engine = engine_for(target)
+        self.engine = engine = engine_for(target)
         self._clock = clock
         self._past = PastLoads(target.name, simulated=host.simulated)
         self._keeping: asyncio.Task[None] | None = None
         self._state = HostState(
             target.name,
-            self.engine,
+            engine,
             simulated=host.simulated,
             gpu_interval=settings.gpu_interval,
             history=self._past.history,
         )
-        self._monitor = Monitor(host, self.engine, settings, self._state.apply, clock=clock)
+        self._monitor = Monitor(host, settings, engine, self._state, clock=clock)
 
     def snapshot(self, now: float) -> Snapshot:
         """What is known at `now` (Unix seconds)."""
@@ -52,10 +51,11 @@ class Watched:
 
     async def start(self) -> None:
         """Begin connecting and collecting; a second call changes nothing."""
+        if self._keeping is not None:
+            return
+        keep = self._past.keep(self._state, self._unit_name)
+        self._keeping = asyncio.create_task(keep, name="past loads")
         await self._monitor.start()
-        if self._keeping is None:
-            keep = self._past.keep(self._state, self._unit_name)
-            self._keeping = asyncio.create_task(keep, name="past loads")
 
     async def close(self) -> None:
         """End collecting and the connection. Safe to call twice."""
@@ -72,14 +72,9 @@ class Watched:
         unit = self.snapshot_now().unit
         return unit.name if unit is not None else self.settings.unit or ""
 
-    def engine_address(self, command_line: Sequence[str]) -> tuple[str, int]:
+    def engine_address(self) -> tuple[str, int]:
         """Address and port to reach the engine at, seen from the host."""
-        address = self.settings.bind_host or self.engine.bind_host(command_line)
-        return _ANY.get(address, address), self.settings.port or self.engine.port(command_line)
-
-
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
-"""Addresses that mean all of them: the loopback one answers."""
+        return self._monitor.observed.address, self._monitor.observed.port
 
 
 async def watched(target: HostTarget, overrides: Overrides) -> Watched:

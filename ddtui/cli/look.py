@@ -7,12 +7,21 @@ import asyncio
 from ddtui.cli.live import Watched
 from ddtui.cli.output import clean, say
 from ddtui.core.samples import Collector, LinkState, SourceStatus
-from ddtui.core.snapshot import ReadinessState, Snapshot
+from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
 
 LOOK_FOR = 5.0
 """Seconds after which a report is made of what there is."""
 SETTLE = 2.0
-"""Seconds for figures that need two readings, once every source has said something."""
+"""Seconds for what the sources say together, once each has said something, while not ready."""
+
+_AWAITED = (
+    Collector.UNIT,
+    Collector.JOURNAL,
+    Collector.ENGINE,
+    Collector.SYSTEM,
+    Collector.GPU,
+    Collector.GPU_PROCESSES,
+)
 
 
 async def collected(source: Watched, wait: float = 0.0) -> Snapshot:
@@ -30,7 +39,7 @@ async def collected(source: Watched, wait: float = 0.0) -> Snapshot:
         if spoken_at is None and has_spoken(snapshot):
             spoken_at = passed
         complete = spoken_at is not None and (
-            passed - spoken_at >= SETTLE or (ready and snapshot.engine.throughput is not None)
+            _has_proof(snapshot) if ready else passed - spoken_at >= SETTLE
         )
         out_of_time = passed >= LOOK_FOR
         if (complete or out_of_time) and (ready or passed >= wait):
@@ -45,5 +54,12 @@ def has_spoken(snapshot: Snapshot) -> bool:
     """Whether every source has said something: figures, or that it has none."""
     return snapshot.link.state is LinkState.LIVE and all(
         source is not None and source.status is not SourceStatus.STARTING
-        for source in map(snapshot.sources.get, Collector)
+        for source in map(snapshot.sources.get, _AWAITED)
     )
+
+
+def _has_proof(snapshot: Snapshot) -> bool:
+    """Whether readiness and figures are as complete as they become."""
+    evidence = snapshot.readiness.evidence
+    known = all(each.verdict is not Verdict.MISSING for each in evidence)
+    return known and (snapshot.engine.idle or snapshot.engine.throughput is not None)

@@ -17,7 +17,7 @@ from ddtui.core.engine import Engine
 from ddtui.hosts.base import Host
 
 if TYPE_CHECKING:
-    from ddtui.hosts.ssh import SshTarget
+    from ddtui.hosts.ssh.target import SshTarget
 
 
 class Overrides(msgspec.Struct, frozen=True):
@@ -47,14 +47,15 @@ async def host_for(target: HostTarget, scenario: str | None = None) -> Host:
         from ddtui.demo.host import DemoHost
 
         return await DemoHost.create(name=target.name, scenario=_scenario(scenario))
-    from ddtui.hosts.ssh import SshHost, resolve
+    from ddtui.hosts.ssh.host import SshHost
+    from ddtui.hosts.ssh.resolve import resolve
 
     return SshHost(target.name, partial(resolve, target.ssh, ssh_config=_ssh_config(target)))
 
 
 async def ssh_target(target: HostTarget) -> SshTarget:
     """Where OpenSSH says that the host's name leads. Raises LinkRefused, LinkDown."""
-    from ddtui.hosts.ssh import resolve
+    from ddtui.hosts.ssh.resolve import resolve
 
     return await resolve(target.ssh, ssh_config=_ssh_config(target))
 

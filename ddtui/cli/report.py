@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 
 from ddtui.cli.output import Paint, clean, table
@@ -27,6 +28,8 @@ _MARKS = {
 }
 _BAD = {ReadinessState.FAILED, ReadinessState.CRASH_LOOP, ReadinessState.DEGRADED}
 _LABEL = 11
+_WIDTH = 110
+"""Columns after which long lists go on in the next line."""
 
 
 def lines(snapshot: Snapshot, paint: Paint) -> list[str]:
@@ -123,7 +126,8 @@ def _knobs(engine: EngineView) -> list[str]:
     if not engine.knobs:
         return []
     knobs = ", ".join(f"{name} {clean(value)}" for name, value in engine.knobs.items())
-    rows = [_row("in force", f"{knobs}  ({engine.knobs_source})")]
+    first, *rest = textwrap.wrap(f"{knobs}  ({clean(engine.knobs_source)})", _WIDTH - _LABEL)
+    rows = [_row("in force", first), *map(_more, rest)]
     if engine.model:
         version = f"  version {clean(engine.version)}" if engine.version else ""
         rows.append(_row("model", f"{clean(engine.model)}{version}"))
@@ -164,6 +168,8 @@ def _gpus(snapshot: Snapshot, paint: Paint) -> list[str]:
     age = "" if snapshot.gpu_at is None else f", {fmt.ago(snapshot.at - snapshot.gpu_at)} ago"
     header = ("#", "GPU", "MEMORY GiB", "UTIL", "POWER W", "TEMP", "OF UNIT GiB")
     rows = [header, *map(_gpu_cells, snapshot.gpus)]
+    if all(view.unit_memory is None for view in snapshot.gpus):
+        rows = [row[:-1] for row in rows]
     aligned = table(rows, right=(0, 2, 3, 4, 5, 6))
     out = [_row("gpus", f"{len(snapshot.gpus)}  ({clean(snapshot.gpu_source)}{age})")]
     out.append(_more(paint(aligned[0], "dim")))
@@ -177,7 +183,7 @@ def _gpu_cells(view: GpuView) -> tuple[str, ...]:
     gpu = view.gpu
     return (
         str(gpu.index),
-        clean(gpu.name) or fmt.NOTHING,
+        clean(gpu.name).removeprefix("NVIDIA ") or fmt.NOTHING,
         f"{fmt.gib(gpu.memory_used)} / {fmt.gib(gpu.memory_total)}",
         fmt.percent(gpu.utilization),
         f"{fmt.number(gpu.power)} / {fmt.number(gpu.power_limit)}",
@@ -237,9 +243,11 @@ def _system(snapshot: Snapshot) -> list[str]:
 def _sources(snapshot: Snapshot, paint: Paint) -> list[str]:
     """Only what is missing: a source that works shows by its figures."""
     rows = []
+    told = set()
     for collector, source in snapshot.sources.items():
-        if source.status in {SourceStatus.LIVE, SourceStatus.STARTING}:
+        if source.status in {SourceStatus.LIVE, SourceStatus.STARTING} or source.detail in told:
             continue
+        told.add(source.detail)
         style = "red" if source.status is SourceStatus.FAILED else "yellow"
         word = paint(f"{collector.value} {source.status.value}", style)
         rows.append(f"{word}: {clean(source.detail)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddtui.cli.doctor.check import Check, Verdict, fail, ok, skip, warn
+from ddtui.cli.doctor.check import Check, Verdict, fail, ok, warn
 from ddtui.core.samples import Collector, SourceStatus, UnitStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot
 
@@ -13,7 +13,12 @@ _SOURCE_NAMES = {
     Collector.UNIT: "unit watch",
     Collector.JOURNAL: "journal follow",
     Collector.ENGINE: "engine figures",
+    Collector.GPU_PROCESSES: "gpu processes",
+    Collector.LISTENER: "port owner",
+    Collector.CHECKPOINT: "checkpoint size",
 }
+_ONLY_TROUBLE = {Collector.GPU_PROCESSES, Collector.LISTENER, Collector.CHECKPOINT}
+"""Lesser sources: shown only where something is wrong with them."""
 _VERDICTS = {
     SourceStatus.LIVE: Verdict.OK,
     SourceStatus.STARTING: Verdict.WARN,
@@ -23,12 +28,11 @@ _VERDICTS = {
 }
 
 
-def check_snapshot(snapshot: Snapshot, metrics_flag: str) -> list[Check]:
+def check_snapshot(snapshot: Snapshot) -> list[Check]:
     """All checks that a few seconds of watching can decide."""
     return [
         _unit(snapshot.unit),
         *_sources(snapshot),
-        _metrics(snapshot, metrics_flag),
         _readiness(snapshot),
     ]
 
@@ -36,7 +40,9 @@ def check_snapshot(snapshot: Snapshot, metrics_flag: str) -> list[Check]:
 def _unit(unit: UnitStatus | None) -> Check:
     name = "unit"
     if unit is None:
-        return fail(name, "no unit that runs an engine was found", "`ddtui init` looks for one")
+        return fail(
+            name, "no unit that runs an engine was found", "name it: `ddtui init HOST --unit UNIT`"
+        )
     state = f"{unit.name} {unit.active_state} ({unit.sub_state})"
     if unit.load_state == "not-found":
         return fail(name, f"{unit.name}: there is no such unit", "`ddtui init HOST` looks for it")
@@ -53,6 +59,9 @@ def _sources(snapshot: Snapshot) -> list[Check]:
     checks = []
     for collector, name in _SOURCE_NAMES.items():
         source = snapshot.sources.get(collector)
+        broken = source is not None and source.status is SourceStatus.FAILED
+        if collector in _ONLY_TROUBLE and not broken:
+            continue
         if source is None:
             checks.append(warn(name, "said nothing in time"))
             continue
@@ -61,22 +70,6 @@ def _sources(snapshot: Snapshot) -> list[Check]:
         detail = f"{source.detail or source.status.value}{origin}"
         checks.append(Check(name, verdict, detail, source.remedy))
     return checks
-
-
-def _metrics(snapshot: Snapshot, flag: str) -> Check:
-    """Live figures need the engine's metrics; without them the log and lesser endpoints must do."""
-    name = "metrics"
-    source = snapshot.sources.get(Collector.ENGINE)
-    if source is None or source.status is not SourceStatus.LIVE:
-        return skip(name, "the engine does not answer now")
-    figures = (snapshot.engine.throughput, snapshot.engine.running, snapshot.engine.kv_usage)
-    if any(figure is not None and figure.source == "/metrics" for figure in figures):
-        return ok(name, "the engine has /metrics")
-    return warn(
-        name,
-        "the engine's /metrics are off: throughput comes from its log or lesser endpoints",
-        f"add {flag} to the engine's command line",
-    )
 
 
 def _readiness(snapshot: Snapshot) -> Check:

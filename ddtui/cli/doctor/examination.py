@@ -22,7 +22,6 @@ from ddtui.core.snapshot import Snapshot
 from ddtui.hosts.base import HostError
 
 CONNECT_LIMIT = 20.0
-METRICS_FLAGS = {"sglang": "--enable-metrics"}
 
 
 async def examine(options: Options, name: str, overrides: Overrides, printer: Printer) -> None:
@@ -104,7 +103,7 @@ async def _on_host(source: Watched, printer: Printer) -> None:
     async def watch() -> list[Check]:
         snapshot = await _watched_for_a_while(source)
         seen.append(snapshot)
-        return engine.check_snapshot(snapshot, METRICS_FLAGS[source.target.options.engine])
+        return engine.check_snapshot(snapshot)
 
     printer.show(await bounded("sources", watch))
     unit = settings.unit or (seen[0].unit.name if seen and seen[0].unit else "")
@@ -113,7 +112,7 @@ async def _on_host(source: Watched, printer: Printer) -> None:
         printer.show([check])
     else:
         printer.show([skip("rights to act", "no unit is known")])
-    printer.show(await bounded("engine http", partial(_engine, source, seen)))
+    printer.show(await bounded("engine http", partial(_engine, source)))
 
 
 async def _watched_for_a_while(source: Watched) -> Snapshot:
@@ -121,11 +120,10 @@ async def _watched_for_a_while(source: Watched) -> Snapshot:
     return await collected(source)
 
 
-async def _engine(source: Watched, seen: list[Snapshot]) -> list[Check]:
-    unit = seen[0].unit if seen else None
-    address, port = source.engine_address(unit.command_line if unit else ())
+async def _engine(source: Watched) -> list[Check]:
+    address, port = source.engine_address()
     try:
         key = await asyncio.to_thread(source.settings.api_key)
     except ApiKeyError as error:
         return [fail("api key", str(error))]
-    return await forwarding.reach_engine(source.host, address, port, key)
+    return await forwarding.reach_engine(source.host, source.engine, address, port, key)

@@ -5,13 +5,17 @@ from __future__ import annotations
 import httpx
 
 from ddtui.cli.doctor.check import Check, fail, ok, skip, warn
+from ddtui.core.engine import Engine
 from ddtui.hosts.base import Host
 
 TIMEOUT = 8.0
+METRICS_REMEDIES = {"sglang": "add --enable-metrics to the engine's command line"}
 
 
-async def reach_engine(host: Host, address: str, port: int, api_key: str | None) -> list[Check]:
-    """Ask the engine something that needs no load: what it serves."""
+async def reach_engine(
+    host: Host, engine: Engine, address: str, port: int, api_key: str | None
+) -> list[Check]:
+    """Ask the engine what costs it nothing: which models it serves, and its metrics."""
     url = f"http://{_bracketed(address)}:{port}"
     where = f"{_bracketed(address)}:{port} on the host"
     headers = {} if api_key is None else {"Authorization": f"Bearer {api_key}"}
@@ -20,6 +24,7 @@ async def reach_engine(host: Host, address: str, port: int, api_key: str | None)
     ) as client:
         try:
             answer = await client.get("/v1/models")
+            metrics = await client.get("/metrics")
         except httpx.ConnectError as error:
             return _not_connected(str(error), where)
         except httpx.TimeoutException:
@@ -32,7 +37,23 @@ async def reach_engine(host: Host, address: str, port: int, api_key: str | None)
     return [
         ok("forwarding", "connections through the link are allowed"),
         *_answered(answer.status_code, where, with_key=api_key is not None),
+        _metrics(metrics, engine),
     ]
+
+
+def _metrics(answer: httpx.Response, engine: Engine) -> Check:
+    """Counters give the best live figures; the log and lesser endpoints must do without them."""
+    name = "metrics"
+    if answer.status_code == 200 and engine.parse_metrics(answer.text) is not None:
+        return ok(name, "the engine has /metrics")
+    if answer.status_code in {401, 403}:
+        return skip(name, "not to be seen without a key")
+    return warn(
+        name,
+        f"the engine has no /metrics of its own (status {answer.status_code}): throughput comes"
+        " from its log or lesser endpoints",
+        METRICS_REMEDIES[engine.name],
+    )
 
 
 def _not_connected(said: str, where: str) -> list[Check]:

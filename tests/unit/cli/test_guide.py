@@ -1,0 +1,51 @@
+"""The operating guide says what the code does."""
+
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+ROOT = Path(__file__).resolve().parents[3]
+GUIDE = ROOT / "docs" / "operating.md"
+
+
+def test_the_tables_of_the_guide_are_current() -> None:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "make_reference.py")
+    assert spec is not None
+    assert spec.loader is not None
+    reference = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(reference)
+    text = GUIDE.read_text(encoding="utf-8")
+    assert text == reference.filled(text), "run .venv/bin/python docs/make_reference.py"
+
+
+@pytest.mark.parametrize("name", ["docs/operating.md", "README.md"])
+def test_every_command_in_the_documents_exists(name: str) -> None:
+    from ddtui.cli.root import app
+
+    text = (ROOT / name).read_text(encoding="utf-8")
+    verbs = set(re.findall(r"\bddtui ((?:config )?[a-z]+)\b(?=[ `\n])", text))
+    known = {"connect", "status", "doctor", "init", "hosts", "config"}
+    found = {verb for verb in verbs if verb.split()[0] in known}
+    assert {"connect", "doctor", "init"} <= found
+    for verb in found:
+        result = CliRunner().invoke(app, [*verb.split(), "--help"])
+        assert result.exit_code == 0, verb
+
+
+@pytest.mark.parametrize("name", ["docs/operating.md", "README.md"])
+def test_links_within_the_documents_lead_somewhere(name: str) -> None:
+    file = ROOT / name
+    text = file.read_text(encoding="utf-8")
+    headings = {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in re.findall(r"(?m)^#+ (.+)$", text)
+    }
+    for target in re.findall(r"\]\(([^)]+)\)", text):
+        path, _, anchor = target.partition("#")
+        if path:
+            assert (file.parent / path).exists(), target
+        else:
+            assert anchor in headings, target
