@@ -15,7 +15,7 @@ from ddtui.core.events import AnyEvent, Decoded, Prefilled
 from ddtui.core.gpu_state import GpuState
 from ddtui.core.invocation import Invocation
 from ddtui.core.load_history import LoadHistory, LoadRecord
-from ddtui.core.log_buffer import LogBuffer
+from ddtui.core.log_buffer import CAPACITY, LogBuffer
 from ddtui.core.readiness import assess, readiness
 from ddtui.core.samples import (
     AnySample,
@@ -52,6 +52,7 @@ class HostState:
         simulated: bool = False,
         gpu_interval: float = 1.0,
         history: LoadHistory | None = None,
+        log_lines: int = CAPACITY,
     ) -> None:
         self._host = host
         self._engine = engine
@@ -74,7 +75,7 @@ class HostState:
         self._alerts = AlertBook()
         self._finished: list[LoadRecord] = []
         self._recorded: set[str] = set()
-        self.log = LogBuffer()
+        self.log = LogBuffer(log_lines)
         self.suppressed = 0
 
     def apply(self, sample: AnySample) -> None:
