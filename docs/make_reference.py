@@ -80,7 +80,8 @@ def filled(text: str) -> str:
         pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
         if not pattern.search(text):
             raise ValueError(f"{GUIDE} has no place for {name}")
-        text = pattern.sub(lambda _, b=begin, p=part, e=end: f"{b}\n{p}\n{e}", text)
+        before, after = pattern.split(text, maxsplit=1)
+        text = f"{before}{begin}\n{part}\n{end}{after}"
     return text
 
 

@@ -87,7 +87,7 @@ async def _hosts_in_turn(
     from ddtui.cli.reaching import Overrides
 
     while True:
-        source = await watched(target, overrides)
+        source = await watched(target, overrides, log_lines=loaded.config.ui.log_lines)
         try:
             following, code = await _screen(source, loaded, choices)
         finally:

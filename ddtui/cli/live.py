@@ -14,6 +14,7 @@ from ddtui.collect.settings import HostSettings
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.host_state import HostState
+from ddtui.core.log_buffer import CAPACITY
 from ddtui.core.snapshot import Snapshot
 from ddtui.hosts.base import Host
 
@@ -22,7 +23,13 @@ class Watched:
     """A host that is watched: a `ddtui.ui.source.LiveSource`, and what verbs ask beside it."""
 
     def __init__(
-        self, target: HostTarget, host: Host, settings: HostSettings, clock: Clock = system_clock
+        self,
+        target: HostTarget,
+        host: Host,
+        settings: HostSettings,
+        *,
+        log_lines: int = CAPACITY,
+        clock: Clock = system_clock,
     ) -> None:
         self.target = target
         self.name = target.name
@@ -38,6 +45,7 @@ class Watched:
             simulated=host.simulated,
             gpu_interval=settings.gpu_interval,
             history=self._past.history,
+            log_lines=log_lines,
         )
         self._monitor = Monitor(host, settings, engine, self._state, clock=clock)
 
@@ -77,7 +85,10 @@ class Watched:
         return self._monitor.observed.address, self._monitor.observed.port
 
 
-async def watched(target: HostTarget, overrides: Overrides) -> Watched:
+async def watched(
+    target: HostTarget, overrides: Overrides, *, log_lines: int = CAPACITY
+) -> Watched:
     """A host, ready to be started. Raises ConfigError for options that cannot be."""
     settings = settings_for(target, overrides)
-    return Watched(target, await host_for(target, overrides.scenario), settings)
+    host = await host_for(target, overrides.scenario)
+    return Watched(target, host, settings, log_lines=log_lines)

@@ -33,7 +33,7 @@ def set_up_log(*, debug: bool = False) -> Path | None:
     root.addHandler(handler)
     root.setLevel(logging.DEBUG if debug else logging.INFO)
     # At INFO these tell of every channel and request.
-    for chatty in ("asyncssh", "httpx", "httpcore", "asyncio"):
+    for chatty in ("asyncssh", "httpx", "httpcore", "asyncio", "alembic"):
         logging.getLogger(chatty).setLevel(logging.INFO if debug else logging.WARNING)
     return file
 
