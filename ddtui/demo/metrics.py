@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from itertools import accumulate
 
 from ddtui.core.events import Phase
 from ddtui.demo.config import VERSION
 from ddtui.demo.engine import EngineState, SimulatedEngine
+from ddtui.demo.serving import BUCKETS, Histogram
 from ddtui.demo.startup import GIB
-
-_BUCKETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
 
 _Labels = Mapping[str, str]
 
@@ -41,19 +40,15 @@ class _Exposition:
         for labels, value in values:
             self._sample(f"sglang:{name}", labels, value)
 
-    def histogram(
-        self, name: str, values: Sequence[tuple[_Labels, Sequence[float]]], text: str
-    ) -> None:
-        """A histogram of observed values."""
+    def histogram(self, name: str, values: Sequence[tuple[_Labels, Histogram]], text: str) -> None:
+        """A histogram of observed seconds."""
         self._head(name, "histogram", text)
         for labels, observed in values:
-            ordered = sorted(observed)
-            self._sample(f"sglang:{name}_sum", labels, sum(ordered))
-            for bound in _BUCKETS:
-                count = bisect_right(ordered, bound)
-                self._sample(f"sglang:{name}_bucket", {**labels, "le": repr(float(bound))}, count)
-            self._sample(f"sglang:{name}_bucket", {**labels, "le": "+Inf"}, len(ordered))
-            self._sample(f"sglang:{name}_count", labels, len(ordered))
+            self._sample(f"sglang:{name}_sum", labels, observed.total)
+            bounds = (*(repr(float(bound)) for bound in BUCKETS), "+Inf")
+            for bound, count in zip(bounds, accumulate(observed.counts), strict=True):
+                self._sample(f"sglang:{name}_bucket", {**labels, "le": bound}, count)
+            self._sample(f"sglang:{name}_count", labels, sum(observed.counts))
 
     def text(self) -> str:
         """The whole exposition."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -50,6 +51,28 @@ class Generation:
         return sum(index * count for index, count in enumerate(self.histogram))
 
 
+BUCKETS = (0.1, 0.2, 0.4, 0.6, 0.8, 1, 2, 4, 6, 8, 10, 20, 40, 60, 80, 100, 200, 400)
+"""Upper bounds of the histograms, in seconds."""
+
+
+@dataclass
+class Histogram:
+    """Observed seconds by bucket; the last count is of those above every bound."""
+
+    counts: list[int] = field(default_factory=lambda: [0] * (len(BUCKETS) + 1))
+    total: float = 0.0
+
+    def observe(self, seconds: float) -> None:
+        """Count one value."""
+        self.counts[bisect_left(BUCKETS, seconds)] += 1
+        self.total += seconds
+
+
+def _histograms() -> dict[bool, Histogram]:
+    """One for plain and one for streaming requests."""
+    return {False: Histogram(), True: Histogram()}
+
+
 @dataclass
 class Totals:
     """Counters since the start of the engine."""
@@ -62,8 +85,8 @@ class Totals:
     requests: dict[bool, int] = field(default_factory=lambda: {False: 0, True: 0})
     aborted: int = 0
     verify_calls: int = 0
-    first_token: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
-    latency: dict[bool, list[float]] = field(default_factory=lambda: {False: [], True: []})
+    first_token: dict[bool, Histogram] = field(default_factory=_histograms)
+    latency: dict[bool, Histogram] = field(default_factory=_histograms)
 
 
 @dataclass
@@ -222,7 +245,7 @@ class Scheduler:
             if request.aborted:
                 continue
             request.tokens, request.first_token = 1, now
-            self.totals.first_token[request.streaming].append(now - request.arrived)
+            self.totals.first_token[request.streaming].observe(now - request.arrived)
             self.running.append(request)
             self._step_ended(request)
 
@@ -276,7 +299,7 @@ class Scheduler:
         totals.prompt_tokens[streaming] += request.prompt_tokens
         totals.generated[streaming] += request.tokens
         totals.verify_calls += request.passes if self.config.algorithm else 0
-        totals.latency[streaming].append(now - request.arrived)
+        totals.latency[streaming].observe(now - request.arrived)
         request.progress.set()
         if not self.busy:
             self._idle.set()
