@@ -206,6 +206,7 @@ done
 properties, `@cmdline` with one shell-quoted argument a line while a main process runs, `@end`; and, as a sign of life,
 single lines `@same HOST_TIME` that say that the last frame still holds."""
 
+# With --after-cursor journalctl skips an entry blindly, which loses a line when the cursor's own entry has been vacuumed.
 JOURNAL = Program(
     "ddtui:journal",
     PREAMBLE
@@ -213,12 +214,12 @@ JOURNAL = Program(
     + """
 scope=$1 unit=$2 cursor=$3 lines=$4
 [ "$scope" = user ] && flag=--user-unit || flag=--unit
-if [ -n "$cursor" ]; then set -- --after-cursor="$cursor" --no-tail; else set -- --lines="$lines"; fi
+if [ -n "$cursor" ]; then set -- --cursor="$cursor" --no-tail; else set -- --lines="$lines"; fi
 supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """,
 )
-"""Arguments: `system` or `user`, the unit, a cursor or empty, how many old lines without a cursor. Prints one JSON
-object an entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them. It is not
+"""Arguments: `system` or `user`, the unit, a cursor or empty, how many old lines without a cursor. Begins at the
+cursor's own entry, or at the next one when that is gone. Prints one JSON object an entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them. It is not
 told to be quiet: its hint about missing rights (standard error) is the only sign of them."""
 
 JOURNAL_INVOCATION = Program(
