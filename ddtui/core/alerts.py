@@ -62,7 +62,7 @@ def _readiness(snapshot: Snapshot) -> Iterator[_Found]:
         text = f"no progress of the load for {load.stalled_for:.0f} s"
         yield "stall", Severity.CRITICAL, text
     if load is not None and load.straggler and not load.finished:
-        yield "straggler", Severity.WARNING, load.straggler
+        yield "straggler", Severity.WARNING, f"{load.straggler} is clearly behind the other ranks"
 
 
 def _gpu(gpu: Gpu) -> Iterator[_Found]:

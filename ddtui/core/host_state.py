@@ -135,6 +135,8 @@ class HostState:
         self._system = sample
         if sample.host_at is not None:
             self._skew = sample.host_at - sample.at
+            if self._run is not None:
+                self._run.tracker.skew = self._skew
 
     def _take_unit(self, sample: UnitSample) -> None:
         unit, before = sample.unit, self._unit
@@ -161,6 +163,7 @@ class HostState:
         """A new invocation: nothing heard of the last one counts for it."""
         self._run = Invocation(identity, began, seen_at, self._engine, self._history)
         self._begun.add(identity)
+        self._run.tracker.skew = self._skew or 0.0
         self._figures.reset()
         for checkpoint in self._checkpoints.values():
             if checkpoint.size is not None:

@@ -126,6 +126,8 @@ class LoadHistory:
 
     def __init__(self, records: Iterable[LoadRecord] = ()) -> None:
         self._records = sorted(records, key=lambda record: record.began)
+        self.revision = 0
+        """Rises whenever a record is added."""
 
     def __len__(self) -> int:
         return len(self._records)
@@ -143,6 +145,7 @@ class LoadHistory:
             if not record.invocation or each.invocation != record.invocation
         ]
         self._records = sorted([*kept, record], key=lambda each: each.began)
+        self.revision += 1
 
     def like(
         self, model: str, drafter: str | None, tp: int, flags: Mapping[str, str]

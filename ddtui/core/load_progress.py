@@ -57,7 +57,9 @@ class LoadTracker:
         }
         self.stall = StallWatch(began)
         self._history = history
-        self._experience = Experience()
+        self._known = Experience()
+        self._learned = -1
+        """The revision of the history that is known."""
         self._bars: dict[Phase, Bar] = {}
         self._ended: float | None = None
         self._failed = False
@@ -73,7 +75,7 @@ class LoadTracker:
         """Say what is being loaded: models as on the command line, ranks on this host, flags."""
         self.model, self.drafter, self.flags = model, drafter, relevant_flags(flags)
         self.timeline.tp = max(1, tp)
-        self._experience = Experience(self._history.like(model, drafter, tp, flags))
+        self._learned = -1
 
     def checkpoint(self, role: str, size: int, shards: int | None) -> None:
         """Say how large a model is on disk: `target` or `drafter`, bytes, number of files."""
@@ -188,6 +190,17 @@ class LoadTracker:
             self.stall.progress(at, self.timeline.current.phase)
         else:
             self.stall.idle(at)
+
+    @property
+    def _experience(self) -> Experience:
+        """Earlier loads; the history may be read from the store only while this load goes on."""
+        if self._learned != self._history.revision and self.model:
+            self._learned = self._history.revision
+            like = self._history.like(self.model, self.drafter, self.timeline.tp, self.flags)
+            self._known = Experience(
+                [record for record in like if record.invocation != self.invocation]
+            )
+        return self._known
 
     # ---- what is shown --------------------------------------------------------------------------
 

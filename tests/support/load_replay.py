@@ -107,7 +107,7 @@ def recorded(name: str, *, bar: bool, stretch: float = 1.0) -> Load:
     seen = [each for each in seen if each.at <= ready]
     seen.append(Seen(ready, FiredUp(stamp=ready)))
     return Load(
-        name,
+        f"{name} x {stretch}",
         began,
         ready,
         sorted(seen, key=lambda each: each.at),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
+from datetime import datetime
 from functools import cache
 
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from ddtui.core.events import BarMoved, FiredUp, Phase, PhaseBegan, PhaseEnded, PortOpened
 from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.core.load_progress import LoadTracker
+from ddtui.core.samples import JournalLine
 from ddtui.core.snapshot import LoadView, PhaseStatus, PhaseView
-from tests.support.load_replay import Load, feed, record_of, recorded, tracker_for, views
+from ddtui.engines.sglang.log_reader import SGLangLogReader
+from tests.support.load_replay import TRACES, Load, feed, record_of, recorded, tracker_for, views
 from tests.support.synthetic_loads import BEGAN, Scenario, make
 
 GB = 10**9
@@ -42,7 +46,7 @@ def earlier(*, tp: int = 8, drafter_last: bool = False) -> LoadRecord:
 
 @cache
 def load(case: str) -> Load:
-    return make(CASES[case])
+    return make(replace(CASES[case], name=case))
 
 
 def phase(view: LoadView, wanted: Phase) -> PhaseView:
@@ -332,6 +336,25 @@ def test_with_history_the_eta_is_for_the_whole_and_follows_the_present_rate() ->
             assert view.eta_source == "1 load of this model, present rate"
 
 
+def test_a_history_that_comes_late_is_used_from_then_on() -> None:
+    history = LoadHistory()
+    tracker = LoadTracker("now", BEGAN, history)
+    tracker.configure("moonshotai/Kimi-K2.6", "drafter", 8, {})
+    assert tracker.view(BEGAN + 5).eta_seconds is None
+    history.add(earlier())
+    view = tracker.view(BEGAN + 6)
+    assert view.eta_source == "1 load of this model"
+    assert view.eta_seconds == pytest.approx(earlier().seconds - 6, abs=1)
+
+
+def test_a_load_teaches_nothing_to_itself() -> None:
+    whole = load("no drafter")
+    kept = record_of(whole)
+    assert kept.invocation == whole.name
+    sources = {view.eta_source for _, view in views(whole, [kept])}
+    assert sources == {"no earlier load of this model", "present rate; weights only"}
+
+
 def test_another_model_teaches_nothing() -> None:
     other = record_of(replace(load("closing bar"), model="another"))
     sources = {view.eta_source for _, view in views(load("closing bar"), [other])}
@@ -424,3 +447,32 @@ def test_the_sum_of_reads_may_fall_when_a_process_ends() -> None:
     target = phase(tracker.view(112.0), Phase.TARGET)
     assert target.source == "storage reads"
     assert target.fraction == pytest.approx(0.3)
+
+
+# ---- a real engine's log ------------------------------------------------------------------------
+
+STAMPED = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)")
+
+
+@pytest.mark.parametrize("drafter", [None, "models/tiny-dflash"])
+def test_a_real_log_passes_all_its_phases(drafter: str | None) -> None:
+    """SGLang 0.5.23 on a CPU: no graphs, and weights that take no time at all."""
+    name = "sglang-dflash.log" if drafter else "sglang-base.log"
+    text = (TRACES.parent / "sglang" / name).read_text(errors="replace")
+    reader, tracker, stamp = SGLangLogReader(), None, 0.0
+    for line in text.split("\n"):
+        if found := STAMPED.search(line):
+            stamp = datetime.fromisoformat(found[1]).timestamp()
+        if tracker is None and stamp:
+            tracker = LoadTracker("i", stamp, LoadHistory())
+            tracker.configure("models/tiny-qwen3", drafter, 1, {})
+        if tracker is not None:
+            for event in reader.read(JournalLine(stamp=stamp, text=line)):
+                tracker.event(event)
+    assert tracker is not None
+    view, record = tracker.view(stamp), tracker.record()
+    assert view.finished
+    skipped = {each.phase for each in view.phases if each.status is PhaseStatus.SKIPPED}
+    assert skipped == ({Phase.GRAPHS} if drafter else {Phase.GRAPHS, Phase.DRAFTER})
+    assert record is not None
+    assert record.seconds == pytest.approx(10.0, abs=5.0)
