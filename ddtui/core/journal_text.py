@@ -18,6 +18,7 @@ BAR = re.compile(
 """One state of a tqdm bar, at the start of a line: its own layout and the engines' variant
 `{desc}: {percentage}% Completed | {n}/{total} [{elapsed}<{remaining}, {rate}]`."""
 
+_ENDS = re.compile(r"[\r\n]+")
 _TERMINAL = re.compile(r"(?:\x1b\[[0-9;?]{0,16}[A-Za-z]|[ \t])*")
 """What a bar may write around itself: cursor movement and blanks that clear the rest of the row."""
 
@@ -29,10 +30,9 @@ def split_message(message: str) -> list[tuple[str, bool]]:
     the middle of one may be text that a user sent. Empty lines are dropped; white space and cursor
     movement around a bar belong to the bar.
     """
-    if "\r" not in message and "\n" not in message and "%" not in message and "[" not in message:
-        return [(message, False)] if message.strip() else []
     result: list[tuple[str, bool]] = []
-    for part in re.split(r"[\r\n]+", message):
+    parts = _ENDS.split(message) if "\r" in message or "\n" in message else (message,)
+    for part in parts:
         _split_part(part, result)
     return result
 

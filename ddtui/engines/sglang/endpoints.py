@@ -143,7 +143,12 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+    if not isinstance(value, (int, float)) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # JSON knows integers of any length
+        return None
 
 
 def _figures(items: Iterable[dict[str, object]], name: str) -> list[float]:
