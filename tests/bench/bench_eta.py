@@ -9,7 +9,9 @@ load time, until ready:
 Each present load has one earlier load of the same model as its history, of another seed and another
 speed, another recording, or the same recording played slower. A recorded load from the page cache
 after one from storage (and the other way round) is the hardest: until its first bytes nothing tells
-that it will be another kind of load, and that is a third of its time. Prints JSON: `python -m tests.bench.bench_eta`.
+that it will be another kind of load, and that is a third of its time.
+
+Prints JSON: `python -m tests.bench.bench_eta`.
 """
 
 from __future__ import annotations

@@ -97,7 +97,8 @@ def recorded(name: str, *, bar: bool, stretch: float = 1.0) -> Load:
     """A recorded trace (20 shards of 1 GiB; see its first line) as an engine would have told it.
 
     The recorder has no phases after the weights: the load is ready when the last rank is done.
-    `bar`: whether rank 0's shards appear in the log as they come. `stretch`: times that much slower.
+    `bar`: whether rank 0's shards appear in the log as they come.
+    `stretch`: how many times slower it is played.
     """
     lines = [json.loads(line) for line in (TRACES / f"{name}.jsonl").read_text().splitlines()]
     head, rows = lines[0], [{**line, "t": line["t"] * stretch} for line in lines[1:]]
