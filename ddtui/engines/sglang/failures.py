@@ -39,6 +39,9 @@ _REFUSED = re.compile(
 )
 """argparse: `sglang serve: error: unrecognized arguments: --x`; `launch_server.py: error: ...`."""
 
+_KILLED = re.compile(r"(?:[\w./-]{1,200}: line \d+: +\d+ )?Killed(?:\s|$)")
+"""A shell's word on a process that somebody ended with SIGKILL, the kernel out of memory say."""
+
 
 @dataclass
 class _Process:
@@ -103,6 +106,8 @@ class Failures:
             return failed(text, stamp, wrapper=text.startswith("terminate"))
         elif text.startswith("  what():"):
             return failed(text[9:], stamp)
+        elif _KILLED.match(text) is not None:
+            return failed(text, stamp, wrapper=True)
         return None
 
     def _within(self, text: str, stamp: float, process: _Process) -> Failed | None:

@@ -47,8 +47,8 @@ class SGLangLogReader:
     def read(self, line: JournalLine) -> Iterable[AnyEvent]:
         """Events of one line, in order."""
         text = line.text
-        if line.from_manager:
-            return ()
+        if line.from_manager or line.continued:
+            return ()  # the rest of a line that journald cut may begin anywhere in a user's prompt
         start = message_start(text)
         if start < 0:
             return self._bare(line)

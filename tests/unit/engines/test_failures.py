@@ -189,6 +189,15 @@ def test_a_chain_begins_with_its_root() -> None:
             "Fatal Python error: Segmentation fault",
             ["failed Fatal Python error: Segmentation fault"],
         ),
+        ("Killed", ["wrapper Killed"]),
+        (
+            "/bin/bash: line 1:  1234 Killed                  python -m sglang.launch_server",
+            [
+                "wrapper /bin/bash: line 1:  1234 Killed                  "
+                "python -m sglang.launch_server"
+            ],
+        ),
+        ("Killed-by-name is an option", []),
         ("ValueError: said without a traceback", []),
     ],
 )

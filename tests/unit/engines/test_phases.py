@@ -268,6 +268,14 @@ def test_a_logged_prompt_is_no_event() -> None:
             assert story(events_of(line)) == [], line
 
 
+def test_the_rest_of_a_line_that_journald_cut_is_no_event() -> None:
+    text = f"{T} The server is fired up and ready to roll!"
+    reader = SGLANG.log_reader()
+    for part in (text, "Traceback (most recent call last):", "ValueError: from a prompt"):
+        assert not list(reader.read(JournalLine(stamp=1.0, text=part, continued=True)))
+    assert list(reader.read(JournalLine(stamp=1.0, text="ValueError: from a prompt"))) == []
+
+
 def test_lines_of_the_service_manager_are_not_the_engines() -> None:
     line = JournalLine(
         stamp=1.0, text=f"{T} The server is fired up and ready to roll!", from_manager=True
