@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from textual.app import App
 from textual.binding import Binding
@@ -85,7 +86,7 @@ class Keymap:
         """Keys of an action for reading: `j ↓`."""
         return " ".join(display(key) for key in self.keys[action_id])
 
-    def install(self, app: App[object]) -> None:
+    def install(self, app: App[Any]) -> None:
         """Put the user's keys in force in an app whose bindings come from the registry."""
         app.set_keymap({each: ",".join(self.keys[each]) for each in self.changed})
 

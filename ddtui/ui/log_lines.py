@@ -236,7 +236,8 @@ class LogLines:
         anew = self._anew
         if anew is None:
             return
-        for index in range(max(0, anew.next - self._first), len(self._all)):
+        start = bisect_left(self._all, anew.next, key=attrgetter("number"))
+        for index in range(start, len(self._all)):
             line = self._all[index]
             anew.next = line.number + 1
             if self._filter.accepts(line, self._invocation):
@@ -304,7 +305,7 @@ class LogLines:
 
     def _forget(self, first: int) -> None:
         """Drop the lines that the buffer no longer keeps; `publish` drops them from view."""
-        gone = max(0, first - self._first)
+        gone = bisect_left(self._all, first, key=attrgetter("number"))
         for line in self._all[:gone]:
             self.ranks[line.rank] -= 1
             if line.phase is not None:
@@ -323,7 +324,7 @@ def _supersedes(line: LogLine, last: LogLine) -> bool:
 
 
 def _separator(line: JournalLine) -> str:
-    return f"start {clean(line.invocation, 8)} · {day_and_time(line.stamp)}"
+    return f"start {clean(line.invocation[:8], 8)} · {day_and_time(line.stamp)}"
 
 
 def day_and_time(stamp: float) -> str:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import tomli
 from textual.app import App
@@ -162,7 +163,7 @@ def load_themes(folders: Iterable[Path] | None = None) -> Themes:
     return Themes(themes, tuple(problems))
 
 
-def install_themes(app: App[object], wanted: str = "", found: Themes | None = None) -> list[str]:
+def install_themes(app: App[Any], wanted: str = "", found: Themes | None = None) -> list[str]:
     """Register ddtui's themes in an app, in place of Textual's, and put one in force.
 
     Args:

@@ -1,0 +1,448 @@
+from __future__ import annotations
+
+import stat
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+from rich.cells import cell_len
+from textual import events
+from textual.pilot import Pilot
+from textual.widgets import Input, OptionList, Static
+
+from ddtui.core.samples import JournalLine
+from ddtui.ui import log_files
+from ddtui.ui.keymap import read_keymap
+from ddtui.ui.log_filter import Bars, Level, Starts
+from ddtui.ui.screens.choice import ChoiceScreen
+from ddtui.ui.widgets.key_bar import KeyBar
+from ddtui.ui.widgets.log_status import LogStatus
+from ddtui.ui.widgets.prompt import Prompt
+from tests.ui.log_world import EARLIER, LogApp, line, many
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "state"
+    monkeypatch.setattr(log_files, "state_folder", lambda: folder)
+    monkeypatch.chdir(tmp_path)
+    return folder
+
+
+@asynccontextmanager
+async def opened(
+    *lines: JournalLine, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[tuple[LogApp, Pilot[object]]]:
+    app = LogApp(*lines)
+    async with app.run_test(size=size, notifications=True) as pilot:
+        await settle(pilot)
+        yield app, pilot
+
+
+async def settle(pilot: Pilot[object]) -> None:
+    """Until all lines are read, filtered and searched."""
+    app = pilot.app
+    assert isinstance(app, LogApp)
+    for _ in range(2_000):
+        await pilot.pause()
+        if not app.log_screen.lines.busy and app.screen_stack[-1].is_mounted:
+            await pilot.pause()
+            return
+    raise AssertionError("the log did not come to rest")
+
+
+async def press(pilot: Pilot[object], *keys: str) -> None:
+    await pilot.press(*keys)
+    await settle(pilot)
+
+
+def rows(app: LogApp) -> list[str]:
+    """What the view shows, row by row."""
+    view = app.log_screen.view
+    return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+
+
+def status(app: LogApp) -> str:
+    bar = app.log_screen.query_one(LogStatus)
+    return " ".join(bar.render_line(y).text.strip() for y in range(bar.size.height))
+
+
+def saved(path: Path) -> str:
+    """What a file that nobody else may read holds."""
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    return path.read_text()
+
+
+def block(path: Path) -> None:
+    path.write_text("a file where the folder should be")
+
+
+def toasts(app: LogApp) -> str:
+    return "\n".join(each.message for each in app._notifications)
+
+
+async def test_twenty_thousand_lines_end_at_the_newest() -> None:
+    async with opened(*many(20_000)) as (app, _pilot):
+        assert "line 19999 " in rows(app)[-1]
+        assert status(app).startswith("FOLLOW")
+        assert "20,000 of 20,000 lines" in status(app)
+        assert app.engine.labelled == 20_000
+
+
+async def test_scrolling_up_pauses_and_the_end_follows_again() -> None:
+    async with opened(*many(500)) as (app, pilot):
+        await press(pilot, "k", "up")
+        held = rows(app)
+        assert "PAUSED" in status(app)
+        app.feed(*many(312, 500))
+        await settle(pilot)
+        assert rows(app) == held
+        assert "PAUSED  312 new lines" in status(app)
+        await press(pilot, "G")
+        assert "line 811 " in rows(app)[-1]
+        assert "FOLLOW" in status(app)
+        app.feed(*many(1, 812))
+        await settle(pilot)
+        assert "line 812 " in rows(app)[-1]
+        await press(pilot, "f")
+        app.feed(*many(1, 813))
+        await settle(pilot)
+        assert "line 812 " in rows(app)[-1]
+        assert "1 new line" in status(app)
+        # Down past the last line is as good as `G`.
+        await press(pilot, "end", "k", "j", "j")
+        assert app.log_screen.view.following
+
+
+async def test_what_is_looked_at_stays_while_old_lines_are_forgotten() -> None:
+    async with opened(*many(20_000)) as (app, pilot):
+        await press(pilot, "pageup", "pageup")
+        before = rows(app)
+        app.feed(*many(5_000, 20_000))
+        await settle(pilot)
+        assert rows(app) == before
+        await press(pilot, "home")
+        assert "line 5000 " in rows(app)[0]
+        app.feed(*many(1_000, 25_000))
+        await settle(pilot)
+        # The lines looked at are gone: the oldest ones kept are shown.
+        assert "line 6000 " in rows(app)[0]
+        assert not app.log_screen.view.following
+
+
+async def test_paging_and_the_wheel() -> None:
+    async with opened(*many(500), size=(80, 24)) as (app, pilot):
+        view = app.log_screen.view
+        height = view.size.height
+        await press(pilot, "g")
+        assert "line 0 " in rows(app)[0]
+        await press(pilot, "pagedown", "pagedown")
+        assert view.cursor == 2 * (height - 1)
+        await press(pilot, "space")
+        assert view.cursor == 3 * (height - 1)
+        await press(pilot, "pageup", "pageup", "pageup")
+        assert view.cursor == 0
+        await press(pilot, "G")
+        view.post_message(
+            events.MouseScrollUp(view, 5, 5, 0, -1, 0, False, False, False, style=None)
+        )
+        await settle(pilot)
+        assert not view.following
+        for _ in range(5):
+            view.post_message(
+                events.MouseScrollDown(view, 5, 5, 0, 1, 0, False, False, False, style=None)
+            )
+        await settle(pilot)
+        assert view.following
+
+
+async def test_search_counts_goes_round_and_is_marked() -> None:
+    async with opened(*many(2_050)) as (app, pilot):
+        await press(pilot, "slash", *"out of")
+        assert "/out of 2 matches" in status(app)
+        await press(pilot, "enter")
+        assert app.log_screen.view.cursor == 1_999
+        assert "2 of 2" in status(app)
+        await press(pilot, "n")
+        assert app.log_screen.view.cursor == 999
+        await press(pilot, "N", "N")
+        assert app.log_screen.view.cursor == 999
+        assert "1 of 2" in status(app)
+        strip = app.log_screen.view.render_line(
+            app.log_screen.view._rows.top_of(999) - app.log_screen.view.scroll_offset.y
+        )
+        marked = [each.text for each in strip if each.style and each.style.bold]
+        assert "out of" in marked
+        await press(pilot, "escape")
+        assert "out of" not in status(app)
+
+
+async def test_a_bad_pattern_is_told_in_place_and_changes_nothing() -> None:
+    async with opened(*many(100)) as (app, pilot):
+        await press(pilot, "slash", *"line 1", "ctrl+g", "(")
+        fault = app.log_screen.query_one("#fault", Static)
+        assert "no regular expression: missing )" in str(fault.content)
+        assert app.log_screen.lines.search is not None
+        assert app.log_screen.lines.search.pattern == "line 1"
+        await press(pilot, "enter")
+        assert app.log_screen.query_one(Prompt).purpose == "search"
+        await press(pilot, "backspace", *"[0-2] ", "enter")
+        assert len(app.log_screen.lines.matches) == 3
+        assert app.log_screen.query_one(Prompt).purpose == ""
+        assert app.focused is app.log_screen.view
+
+
+async def test_filters_by_key() -> None:
+    async with opened(*many(2_000)) as (app, pilot):
+        lines = app.log_screen.lines
+        await press(pilot, "l", "l")
+        assert lines.filter.least is Level.WARNING
+        assert "20 of 2,000 lines  warning+" in status(app)
+        await press(pilot, "l")
+        assert lines.count == 2
+        await press(pilot, "l")
+        await press(pilot, "ampersand", *"!decode")
+        assert lines.count == 0
+        assert rows(app)[0] == "no line passes the filters"
+        await press(pilot, "backspace", *"e loop", "escape", "i", "b", "z")
+        assert lines.filter.starts is Starts.THIS
+        assert lines.filter.bars is Bars.ALL
+        await press(pilot, "c")
+        assert lines.count == 2_000
+        assert app.engine.labelled == 2_000
+
+
+async def test_a_rank_is_chosen_from_a_list() -> None:
+    async with opened(*many(160), line("no rank")) as (app, pilot):
+        await press(pilot, "r")
+        assert isinstance(app.screen, ChoiceScreen)
+        words = [str(each.prompt) for each in app.screen.query_one(OptionList).options]
+        assert [each.split()[0] for each in words[2:]] == [f"TP{n}" for n in range(8)]
+        await press(pilot, "j", "j", "j", "enter")
+        assert app.log_screen.lines.filter.rank == "TP1"
+        assert "20 of 161 lines  rank TP1" in status(app)
+        await press(pilot, "r", "escape")
+        assert app.log_screen.lines.filter.rank == "TP1"
+
+
+async def test_a_phase_is_chosen_from_a_list() -> None:
+    texts = ["boot", "begin loading target", "shard", "fired up"]
+    async with opened(*map(line, texts)) as (app, pilot):
+        await press(pilot, "p", "j", "j", "enter")
+        assert [each.text for each in app.log_screen.lines.shown] == texts[1:3]
+
+
+async def test_filtering_keeps_the_line_under_the_cursor_in_place() -> None:
+    async with opened(*many(2_000)) as (app, pilot):
+        view = app.log_screen.view
+        await press(pilot, "slash", *"line 999 ", "enter", "escape")
+        assert view.cursor == 999
+        await press(pilot, "l", "l", "l")
+        row = view._rows.top_of(app.log_screen.lines.index_of(999)) - view.scroll_offset.y
+        assert "line 999 " in rows(app)[row]
+        await press(pilot, "c")
+        assert view.cursor == 999
+        assert any("line 999 " in each for each in rows(app))
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)])
+async def test_hostile_lines_stay_text(size: tuple[int, int]) -> None:
+    hostile = (
+        "[/usr/bin] [b]x[/i] [@click=app.quit]x[/] [red",
+        "\x1b[31mred\x1b[0m\x1b]0;title\x07 bell",
+        "漢字かな交じり文" * 40,
+        "שלום עולם \u202eabc",
+        "🚀👩‍👩‍👧‍👦 emoji ❤\ufe0f end",
+        "x" * 8_000,
+        "",
+    )
+    async with opened(*map(line, hostile), size=size) as (app, pilot):
+        width = app.log_screen.view.scrollable_content_region.width
+        assert "[@click=app.quit]x[/]"[: width - 42] in rows(app)[0]
+        for keys in ((), ("w",), ("t",), ("w",), ("right", "right"), ("slash", *"x", "enter")):
+            await press(pilot, *keys, "G")
+            for y in range(app.log_screen.view.size.height):
+                strip = app.log_screen.view.render_line(y)
+                assert cell_len(strip.text) == width
+                assert "\x1b" not in strip.text
+        await press(pilot, "escape", "g")
+        for y in (2, 3, size[1] - 3):
+            await pilot.click(offset=(20, y))
+        assert app.is_running
+        assert app.return_code is None
+
+
+async def test_wrapped_lines_lose_nothing() -> None:
+    text = "".join(f"{number:04d}" for number in range(2_000))
+    wide = "漢字かな" * 100
+    async with opened(line(text), line(wide), line("end"), size=(80, 24)) as (app, pilot):
+        view = app.log_screen.view
+        await press(pilot, "w", "g")
+        room = view.scrollable_content_region.width - 11
+        assert view.virtual_size.height == -(-8_000 // room) + -(-800 // (room // 2 * 2)) + 1
+        seen = ""
+        for y in range(view.virtual_size.height):
+            view._place(y)
+            seen += view.render_line(y - view.scroll_offset.y).text[11:].rstrip()
+        assert seen == text + wide + "end"
+        await press(pilot, "G", "pageup")
+        assert view.cursor < 2
+        await press(pilot, *["pagedown"] * 20)
+        assert view.following
+
+
+async def test_long_lines_scroll_sideways() -> None:
+    async with opened(line("a" * 60 + "b" * 60 + "c"), size=(80, 24)) as (app, pilot):
+        assert rows(app)[0].endswith("b›")
+        await press(pilot, *["right"] * 9)
+        assert rows(app)[0].endswith("bc")
+        assert "‹" in rows(app)[0]
+        end = rows(app)[0]
+        await press(pilot, "right")
+        assert rows(app)[0] == end
+        await press(pilot, *["left"] * 9)
+        assert "‹" not in rows(app)[0]
+
+
+async def test_stamps_and_the_engines_own_prefix() -> None:
+    text = "[2026-09-21 14:13:12 TP3] Decode batch"
+    async with opened(line(text)) as (app, pilot):
+        assert rows(app)[0][8:] == " I TP3 Decode batch"
+        await press(pilot, "t")
+        assert rows(app)[0] == f"I {text}"
+
+
+async def test_starts_are_separated() -> None:
+    old, new = line("old", invocation=EARLIER), line("new")
+    async with opened(old, new) as (app, _pilot):
+        assert rows(app)[0].endswith("I old")
+        assert rows(app)[1].startswith("── start 3f2a9c1e · 2026-09-2")
+        assert rows(app)[2].endswith("I new")
+        assert "2 of 2 lines" in status(app)
+
+
+async def test_copying_a_selection_reaches_clipboard_and_file(own_state: Path) -> None:
+    async with opened(line("one"), line("old", invocation=EARLIER), line("three")) as (app, pilot):
+        await press(pilot, "g", "v", "j", "j")
+        assert "3 selected" in status(app)
+        await press(pilot, "y")
+        assert app.clipboard == "one\nold\nthree"
+        copied = own_state / "copied.log"
+        assert saved(copied) == "one\nold\nthree\n"
+        assert f"Copied 3 lines. Also in {copied}" in toasts(app)
+        assert app.log_screen.view.mark is None
+        await press(pilot, "y")
+        assert saved(copied) == "three\n"
+
+
+async def test_copying_says_when_no_file_can_be_written(own_state: Path) -> None:
+    block(own_state)
+    async with opened(line("one")) as (app, pilot):
+        await press(pilot, "y")
+        assert app.clipboard == "one"
+        assert "no file: " in toasts(app)
+
+
+async def test_saving_writes_what_is_shown_and_overwrites_nothing(tmp_path: Path) -> None:
+    async with opened(*many(2_000)) as (app, pilot):
+        await press(pilot, "l", "l", "l", "s")
+        prompt = app.log_screen.query_one(Prompt)
+        path = Path(prompt.value)
+        assert path.parent == tmp_path
+        assert path.name.startswith("ct200-sglang-kimi-20260")
+        await press(pilot, "enter")
+        await app.workers.wait_for_complete()
+        first, second = saved(path).splitlines()
+        assert first.startswith("2026-09-21T")
+        assert "error: out of memory in batch line 999 " in first
+        assert f"Saved 2 lines to {path}" in toasts(app)
+        # The suggestion is another name now; the old one is refused.
+        await press(pilot, "s")
+        assert prompt.value != str(path)
+        prompt.query_one(Input).value = str(path)
+        await press(pilot, "enter")
+        await app.workers.wait_for_complete()
+        assert "nothing is overwritten" in str(app.log_screen.query_one("#fault", Static).content)
+        assert saved(path).splitlines() == [first, second]
+        prompt.query_one(Input).value = "/proc/nowhere/x.log"
+        await press(pilot, "enter")
+        await app.workers.wait_for_complete()
+        assert "cannot be written: " in str(app.log_screen.query_one("#fault", Static).content)
+        await press(pilot, "escape")
+        assert prompt.purpose == ""
+
+
+async def test_lines_that_journald_dropped_are_said() -> None:
+    async with opened(*many(10)) as (app, pilot):
+        app.buffer.suppressed = 1_204
+        app.feed()
+        await settle(pilot)
+        assert "1,204 dropped by journald" in status(app)
+
+
+async def test_keys_move_the_log_while_a_prompt_is_open() -> None:
+    async with opened(*many(100)) as (app, pilot):
+        await press(pilot, "slash", "q", "up", "up")
+        assert app.log_screen.query_one(Prompt).value == "q"
+        assert app.log_screen.view.cursor == 97
+        assert "close" in app.log_screen.query_one(KeyBar).render_line(0).text
+        await press(pilot, "escape")
+        assert "Follow" in app.log_screen.query_one(KeyBar).render_line(0).text
+
+
+@pytest.mark.parametrize("size", [(60, 16), (80, 24), (200, 60)])
+async def test_the_footer_always_has_help_and_quit(size: tuple[int, int]) -> None:
+    async with opened(*many(10), size=size) as (app, _pilot):
+        text = app.log_screen.query_one(KeyBar).render_line(0).text
+        assert text.startswith(" f Follow  / Search ")
+        assert text.endswith(" ? Help  q Quit ")
+        assert cell_len(text) == size[0]
+
+
+async def test_remapped_keys_work_and_the_old_ones_do_not() -> None:
+    app = LogApp(*many(100), keymap=read_keymap({"log.follow": "F", "log.search": ["f3"]}))
+    async with app.run_test() as pilot:
+        await settle(pilot)
+        await press(pilot, "f", "slash")
+        assert "FOLLOW" in status(app)
+        assert not app.log_screen.query_one(Prompt).purpose
+        await press(pilot, "F", "f3")
+        assert "PAUSED" in status(app)
+        assert app.log_screen.query_one(Prompt).purpose == "search"
+        await press(pilot, "escape")
+        assert " F Follow " in app.log_screen.query_one(KeyBar).render_line(0).text
+
+
+async def test_an_empty_log_answers_every_key() -> None:
+    async with opened() as (app, pilot):
+        assert rows(app)[0] == "no line yet"
+        await press(
+            pilot,
+            *"jkgGfnNvyvlibzcwt",
+            "pageup",
+            "pagedown",
+            "left",
+            "right",
+            "slash",
+            "x",
+            "enter",
+            "n",
+        )
+        app.feed(line("first"))
+        await settle(pilot)
+        await press(pilot, "G")
+        assert rows(app)[0].endswith("I first")
+
+
+async def test_resizing_while_wrapped_keeps_the_cursor_in_view() -> None:
+    async with opened(*(line("word " * 60 + str(n)) for n in range(200))) as (app, pilot):
+        await press(pilot, "w", "g", *["pagedown"] * 3)
+        cursor = app.log_screen.view.cursor
+        for size in ((60, 16), (200, 60), (80, 24)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+            assert app.log_screen.view.cursor == cursor
+            view = app.log_screen.view
+            row = view._rows.top_of(cursor) - view.scroll_offset.y
+            assert 0 <= row < view.size.height
