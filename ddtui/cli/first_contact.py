@@ -14,11 +14,11 @@ PATIENCE = 15.0
 """Seconds for the first connection before the screen opens without it."""
 
 
-async def reach(host: Host, *, patience: float = PATIENCE) -> bool:
+async def reach(host: Host, *, patience: float = PATIENCE, ask: bool = True) -> bool:
     """Wait until the host, once started, is connected. False as soon as it cannot be reached now.
 
-    An unknown host key is shown and must be accepted by typing `yes` in full. Raises LinkRefused
-    when the operator must act first.
+    An unknown host key is shown and must be accepted by typing `yes` in full; it is refused where
+    nobody is to be asked. Raises LinkRefused when the operator must act first.
     """
     down, tried = asyncio.Event(), asyncio.Event()
 
@@ -40,6 +40,8 @@ async def reach(host: Host, *, patience: float = PATIENCE) -> bool:
                 return False
             await live
         except HostKeyUnknown as unknown:
+            if not ask:
+                raise
             tried.clear()
             await accept(host, unknown)
             await tried.wait()

@@ -36,6 +36,8 @@ async def collected(source: Watched, wait: float = 0.0) -> Snapshot:
         ready = snapshot.readiness.state is ReadinessState.READY
         if snapshot.link.state is LinkState.REFUSED:
             return snapshot
+        if snapshot.link.state is LinkState.RETRYING and passed >= wait:
+            return snapshot
         if spoken_at is None and has_spoken(snapshot):
             spoken_at = passed
         complete = spoken_at is not None and (

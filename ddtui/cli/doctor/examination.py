@@ -9,6 +9,7 @@ from ddtui.cli.context import Options
 from ddtui.cli.doctor import engine, facts, forwarding, here, on_host, rights
 from ddtui.cli.doctor.check import Check, bounded, fail, ok, skip
 from ddtui.cli.doctor.printing import Printer
+from ddtui.cli.first_contact import PATIENCE, reach
 from ddtui.cli.live import Watched, watched
 from ddtui.cli.look import collected
 from ddtui.cli.reaching import Overrides, ssh_target
@@ -76,8 +77,11 @@ async def _way_to(target: HostTarget, printer: Printer) -> None:
 
 async def _connect(source: Watched) -> list[Check]:
     await source.host.start()
-    await source.host.wait_live()
-    return [ok("link", source.host.link.detail or "connected")]
+    reached = await reach(source.host, ask=False)
+    link = source.host.link
+    if reached:
+        return [ok("link", link.detail or "connected")]
+    return [fail("link", link.detail or f"no answer within {PATIENCE:g} s", link.remedy)]
 
 
 async def _on_host(source: Watched, printer: Printer) -> None:

@@ -43,7 +43,7 @@ def test_links_within_the_documents_lead_somewhere(name: str) -> None:
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         for heading in re.findall(r"(?m)^#+ (.+)$", text)
     }
-    for target in re.findall(r"\]\(([^)]+)\)", text):
+    for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)]+)\)", text):
         path, _, anchor = target.partition("#")
         if path:
             assert (file.parent / path).exists(), target
