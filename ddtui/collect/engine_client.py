@@ -111,7 +111,7 @@ class EngineClient:
             seconds = time.monotonic() - began
             if isinstance(exc, (TimeoutError, httpx.TimeoutException)):
                 raise NoAnswer(f"no answer within {timeout:g} s", seconds=seconds) from exc
-            said = clean(str(exc) or type(exc).__name__, 200)
+            said = clean(str(exc) or f"no HTTP answer ({type(exc).__name__})", 200)
             closed = isinstance(exc, httpx.ConnectError) and "forbid" not in said
             raise NoAnswer(said, closed=closed, seconds=seconds) from exc
 

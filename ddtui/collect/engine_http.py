@@ -25,6 +25,8 @@ from ddtui.core.samples import (
 )
 from ddtui.hosts.base import Host
 
+UNIT_PATIENCE = 2.0
+"""Seconds that the unit's command line, which names the port, is waited for at first."""
 HEALTH = "/health"
 HEALTH_TIMEOUT = 25.0
 """The engine itself gives up after 20 s."""
@@ -48,8 +50,10 @@ class Standing:
     def __init__(self, observed: Observed, report: Report) -> None:
         self._observed = observed
         self._report = report
-        self.open = False
-        """Whether somebody listens on the port."""
+        self.open: bool | None = None
+        """Whether somebody listens on the port; None before the first try."""
+        self.health: int | None = None
+        """The last status of /health."""
         self.ready_for = ""
         """The invocation that answered 200 last."""
         self.key_needed = False
@@ -61,13 +65,14 @@ class Standing:
     @property
     def ready(self) -> bool:
         """Whether the present invocation has answered 200 and not gone since."""
-        return self.open and self.ready_for == (self._observed.invocation or "?")
+        return bool(self.open) and self.ready_for == (self._observed.invocation or "?")
 
     def answered(self, answer: Answer, path: str) -> None:
         """An endpoint answered, whatever it said."""
         self.open = True
         self.trouble = ""
         if path == HEALTH:
+            self.health = answer.status
             ok = answer.status == 200
             self.ready_for = (self._observed.invocation or "?") if ok else ""
         elif path in INFO:
@@ -75,9 +80,10 @@ class Standing:
 
     def silent(self, error: NoAnswer) -> None:
         """An endpoint did not answer."""
+        self.open = not error.closed
         if error.closed:
-            self.open = False
             self.ready_for = ""
+            self.health = None
             self.metrics = None
             self.figures = ""
         self.trouble = error.error
@@ -85,14 +91,10 @@ class Standing:
     def say(self) -> None:
         """Emit where the engine's HTTP side stands, if that has changed."""
         port = self._observed.port
+        if self.open is None:
+            return
         if not self.open:
-            forbidden = "forbid" in self.trouble
-            if forbidden:
-                self._report(
-                    SourceStatus.FAILED, self.trouble, "allow TCP forwarding for this user"
-                )
-            else:
-                self._report(SourceStatus.WAITING, f"port {port} is closed")
+            self._report(SourceStatus.WAITING, f"port {port} is closed")
         elif self.key_needed:
             self._report(
                 SourceStatus.FAILED,
@@ -101,6 +103,12 @@ class Standing:
             )
         elif self.trouble:
             self._report(SourceStatus.FAILED, f"port {port}: {self.trouble}")
+        elif self.health not in {None, 200, 503}:
+            self._report(
+                SourceStatus.FAILED,
+                f"port {port} answers {HEALTH} with {self.health}, as no engine does",
+                "another program may have the port: see who owns it",
+            )
         elif self.metrics is False:
             source = f"; figures from {self.figures}" if self.figures else ""
             self._report(
@@ -182,6 +190,7 @@ class HealthPoll:
 
     async def run(self, interval: float, nudge: Nudge) -> None:  # noqa: ARG002 - its own pace
         """Ask for ever, one request at a time."""
+        await self._observed.wait_for(lambda: self._observed.unit is not None, UNIT_PATIENCE)
         loop = asyncio.get_running_loop()
         while True:
             if not self._standing.ready or self._due(loop.time()):
