@@ -67,7 +67,8 @@ async def accept(host: Host, unknown: HostKeyUnknown) -> None:
             "connect once with ssh, or run `ddtui connect` in a terminal",
         )
     say("Compare the fingerprint with one that you got from the host itself:")
-    say("  ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub   (typed on the host)")
+    kind = next((kind for kind in ("ecdsa", "rsa") if kind in unknown.key_type), "ed25519")
+    say(f"  ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub   (typed on the host)")
     sys.stderr.write("Is it the same? Type yes to trust this key from now on: ")
     sys.stderr.flush()
     if (await _typed_line()).strip() != "yes":
