@@ -42,14 +42,15 @@ class Connection:
     async def wait_lost(self) -> str:
         """Return when the connection is gone: why, in words."""
         await asyncio.wait([self._login.leg.lost])
-        return self._reason()
+        return self.reason()
 
     @property
     def is_lost(self) -> bool:
         """Whether the connection is gone."""
         return self._login.leg.lost.done()
 
-    def _reason(self) -> str:
+    def reason(self) -> str:
+        """Why it is gone, in words."""
         exc = self._login.leg.lost.result() if self.is_lost else None
         return self._dropped or failures.lost(exc, self._target)
 
@@ -121,7 +122,7 @@ class Connection:
                         "in sshd_config, 10 by default)",
                     ) from exc
                 await asyncio.sleep(pause)
-        raise LinkDown(self._reason())
+        raise LinkDown(self.reason())
 
     @contextmanager
     def _breaks(self) -> Iterator[None]:
@@ -130,7 +131,7 @@ class Connection:
             yield
         except (asyncssh.Error, OSError) as exc:
             if self.is_lost or not isinstance(exc, asyncssh.ChannelOpenError):
-                raise LinkDown(self._reason()) from exc
+                raise LinkDown(self.reason()) from exc
             raise
 
     def _reads(self, reader: asyncssh.SSHReader[bytes]) -> Read:
@@ -145,7 +146,7 @@ class Connection:
             await process.wait_closed()
         if process.returncode is None:
             if self.is_lost:
-                raise LinkDown(self._reason())
+                raise LinkDown(self.reason())
             raise HostError(f"{self._target.name} closed the program's session without a status")
         return exit_status(process.returncode)
 

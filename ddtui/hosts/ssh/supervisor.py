@@ -100,7 +100,9 @@ class Supervisor:
 
     def live(self) -> Connection:
         """The connection; raises LinkDown, or LinkRefused, when there is none."""
-        if self._connection is not None and not self._connection.is_lost:
+        if self._connection is not None:
+            if self._connection.is_lost:  # just now: the state follows within this turn of the loop
+                raise LinkDown(self._connection.reason())
             return self._connection
         if self.refusal is not None:
             raise self.refusal

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ class _Server(asyncssh.SSHServer):
         self.lab.connections.append(conn)
         self.lab.logins += 1
 
-    def session_requested(self) -> object:
+    def session_requested(self) -> bool | asyncssh.SSHServerProcess[bytes]:
         if self.lab.refuse_sessions:
             self.lab.refuse_sessions -= 1
             return False
@@ -37,6 +36,19 @@ class _Server(asyncssh.SSHServer):
                 asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, "open failed"
             )
         return True
+
+
+async def _pump(
+    reader: asyncio.StreamReader | asyncssh.SSHReader[bytes],
+    writer: asyncio.StreamWriter | asyncssh.SSHWriter[bytes],
+) -> None:
+    """Copy until either side is gone."""
+    with suppress(OSError, asyncssh.Error):
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    if isinstance(writer, asyncio.StreamWriter):
+        writer.close()
 
 
 @dataclass
@@ -56,7 +68,8 @@ class SshLab:
     host_certificate: asyncssh.SSHCertificate | None = None
     logins: int = 0
     commands: list[str] = field(default_factory=list)
-    children: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    children: list[asyncio.subprocess.Process] = field(default_factory=list)
+    running: list[asyncio.Task[None]] = field(default_factory=list)
     acceptor: asyncssh.SSHAcceptor | None = None
     port: int = 0
 
@@ -78,26 +91,34 @@ class SshLab:
     async def run_command(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         """Run the command as sshd does: by a shell, with pipes, and not ended by a lost client."""
         self.commands.append(process.command or "")
-        child = subprocess.Popen(
-            ["sh", "-c", process.command or ""],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+        child = await asyncio.create_subprocess_exec(
+            *("sh", "-c", process.command or ""),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
             start_new_session=True,
         )
+        assert child.stdin
+        assert child.stdout
+        assert child.stderr
         self.children.append(child)
-        await process.redirect(child.stdin, child.stdout, child.stderr)
-        status = await asyncio.to_thread(child.wait)
-        await process.stdout.drain()
-        await process.stderr.drain()
-        process.exit(status)
+        outputs = [
+            asyncio.create_task(_pump(child.stdout, process.stdout)),
+            asyncio.create_task(_pump(child.stderr, process.stderr)),
+        ]
+        inputs = asyncio.create_task(_pump(process.stdin, child.stdin))
+        self.running += [*outputs, inputs]
+        await asyncio.gather(*outputs)
+        process.exit(await child.wait())
 
-    def kill_children(self) -> None:
+    async def end_children(self) -> None:
         """End whatever was started."""
         for child in self.children:
             with suppress(ProcessLookupError):
                 os.killpg(child.pid, signal.SIGKILL)
-            child.wait()
+        await asyncio.gather(*self.running)
+        for child in self.children:
+            await child.wait()
 
     def cut(self) -> None:
         """Drop every connection without a word."""
@@ -134,5 +155,5 @@ async def ssh_lab() -> AsyncIterator[SshLab]:
         yield lab
     finally:
         lab.cut()
-        lab.kill_children()
+        await lab.end_children()
         await lab.stop()

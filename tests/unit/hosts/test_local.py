@@ -11,6 +11,7 @@ import pytest
 from ddtui.core.samples import LinkSample, LinkState
 from ddtui.hosts.base import HostError, HostKind, LinkDown, Program, ProgramTimeout
 from ddtui.hosts.local import LocalHost
+from tests.unit.hosts.waiting import eventually, has_ended
 
 
 @pytest.fixture
@@ -18,19 +19,6 @@ async def host() -> LocalHost:
     host = LocalHost(clock=lambda: 100.0)
     await host.start()
     return host
-
-
-async def gone(pid: int) -> bool:
-    """Whether a process ends within five seconds (a zombie has ended)."""
-    for _ in range(250):
-        stat = Path(f"/proc/{pid}/stat")
-        try:
-            if stat.read_text().rpartition(")")[2].split()[0] == "Z":
-                return True
-        except FileNotFoundError:
-            return True
-        await asyncio.sleep(0.02)
-    return False
 
 
 async def test_it_is_live_from_start_to_close() -> None:
@@ -72,9 +60,9 @@ async def test_a_program_that_hangs_is_ended_with_its_children(host: LocalHost) 
     program = Program("ddtui:t", "trap '' TERM; sleep 61 & echo $! > \"$1\"; wait; wait")
     note = Path(os.environ.get("TMPDIR", "/tmp")) / f"ddtui-test-{os.getpid()}"
     try:
-        with pytest.raises(ProgramTimeout, match="did not end within 0.3 s"):
+        with pytest.raises(ProgramTimeout, match=r"did not end within 0\.3 s"):
             await host.run(program, str(note), timeout=0.3)
-        assert await gone(int(note.read_text()))
+        assert await eventually(lambda: has_ended(int(note.read_text())))
     finally:
         note.unlink(missing_ok=True)
 
@@ -85,8 +73,8 @@ async def test_lines_come_while_the_program_runs_and_leaving_ends_it(host: Local
         async for line in stream.lines():
             child, parent = (int(word) for word in line.split())
             break
-    assert await gone(child)
-    assert await gone(parent)
+    assert await eventually(lambda: has_ended(child))
+    assert await eventually(lambda: has_ended(parent))
 
 
 async def test_a_streams_end_has_its_status_and_its_last_words(host: LocalHost) -> None:
@@ -118,7 +106,7 @@ async def test_close_ends_what_runs(host: LocalHost) -> None:
         pid = int(await anext(lines))
         await host.close()
         assert [line async for line in lines] == []
-    assert await gone(pid)
+    assert await eventually(lambda: has_ended(pid))
 
 
 async def test_without_bash_it_says_what_to_install(
@@ -165,4 +153,4 @@ async def test_killing_ddtui_leaves_nothing_behind(tmp_path: Path) -> None:
     pid = int(await process.stdout.readline())
     process.kill()
     await process.wait()
-    assert await gone(pid)
+    assert await eventually(lambda: has_ended(pid))

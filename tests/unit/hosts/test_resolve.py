@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import shutil
 import socket
@@ -13,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from ddtui.hosts.base import LinkDown, LinkRefused
-
 from ddtui.hosts.ssh.resolve import build_target, parse_settings, resolve
+from tests.unit.hosts.waiting import eventually, has_ended
 
 pytestmark = pytest.mark.skipif(shutil.which("ssh") is None, reason="OpenSSH's ssh is missing")
 
@@ -121,7 +120,9 @@ async def test_identity_agent(
 
 
 async def test_user_and_port_in_the_name(config: Config) -> None:
-    target = await resolve("ssh://kim@box:2022", ssh_config=config("Host box\n HostName 10.9.9.9\n"))
+    target = await resolve(
+        "ssh://kim@box:2022", ssh_config=config("Host box\n HostName 10.9.9.9\n")
+    )
     assert (target.username, target.host, target.port) == ("kim", "10.9.9.9", 2022)
     assert (await resolve("kim@box", ssh_config=config(""))).username == "kim"
 
@@ -171,9 +172,7 @@ async def test_a_chain_of_jump_hosts_each_with_its_own_settings(config: Config) 
         ("ssh://gate:2200", ("gate", 2200)),
     ],
 )
-async def test_forms_of_a_jump_host(
-    config: Config, jump: str, expected: tuple[str, int]
-) -> None:
+async def test_forms_of_a_jump_host(config: Config, jump: str, expected: tuple[str, int]) -> None:
     target = await resolve(
         "inner", ssh_config=config(f"Host inner\n ProxyJump {jump}\nHost *\n User kim\n")
     )
@@ -189,7 +188,9 @@ async def test_a_jump_host_that_jumps_through_itself_is_refused(config: Config) 
 
 
 async def test_proxy_command_with_its_tokens(config: Config) -> None:
-    path = config("Host box\n HostName 10.0.0.1\n User kim\n ProxyCommand nc -x p%% %h %p # %r %n\n")
+    path = config(
+        "Host box\n HostName 10.0.0.1\n User kim\n ProxyCommand nc -x p%% %h %p # %r %n\n"
+    )
     target = await resolve("box", ssh_config=path)
     assert target.proxy_command.startswith("nc -x p% 10.0.0.1 22")
     none = await resolve("box", ssh_config=config("Host box\n ProxyCommand none\n"))
@@ -227,12 +228,7 @@ async def test_a_match_exec_that_hangs_is_ended(
         await resolve("box", ssh_config=path)
     assert "Match exec" in caught.value.remedy
     pid = int((tmp_path / "pid").read_text())
-    for _ in range(100):
-        if not Path(f"/proc/{pid}").exists() or "Z" in Path(f"/proc/{pid}/stat").read_text():
-            break
-        await asyncio.sleep(0.02)
-    else:
-        pytest.fail("the Match exec still runs")
+    assert await eventually(lambda: has_ended(pid))
 
 
 def test_unknown_tokens_and_variables_stay(monkeypatch: pytest.MonkeyPatch) -> None:

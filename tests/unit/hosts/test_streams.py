@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -23,14 +24,14 @@ def feed_all(splitter: LineSplitter, chunks: list[bytes]) -> list[bytes]:
 @given(st.binary(max_size=200), st.lists(st.integers(0, 200), max_size=8))
 def test_lines_do_not_depend_on_how_they_were_cut(data: bytes, cuts: list[int]) -> None:
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    chunks = [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [data[a:b] for a, b in itertools.pairwise(edges)]
     assert feed_all(LineSplitter(), chunks) == data.split(b"\n")[:-1]
 
 
 @given(st.binary(max_size=100), st.lists(st.integers(0, 100), max_size=6), st.integers(1, 9))
 def test_lines_are_capped_however_they_were_cut(data: bytes, cuts: list[int], cap: int) -> None:
     edges = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
-    chunks = [data[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    chunks = [data[a:b] for a, b in itertools.pairwise(edges)]
     assert feed_all(LineSplitter(cap), chunks) == [line[:cap] for line in data.split(b"\n")[:-1]]
 
 
@@ -71,8 +72,9 @@ async def test_a_program_has_a_status_only_after_its_end_and_keeps_the_tail_of_s
         Feed(b"x" * 5000, b"the end \xff").read,
         finish,
     )
+    before = program.status
+    assert before is None
     async with attended(program, lambda _: None):
-        assert program.status is None
         assert [line async for line in program.lines()] == [b"one", b"two"]
         assert program.status == 7
         await asyncio.sleep(0)
