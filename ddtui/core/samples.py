@@ -267,7 +267,7 @@ class ListenerSample(Sample, frozen=True, tag=True):
 # ---- the journal --------------------------------------------------------------------------------
 
 
-class JournalLine(msgspec.Struct, frozen=True):
+class JournalLine(msgspec.Struct, frozen=True, gc=False):
     """One line of the unit's journal, control characters removed, secrets removed, length capped.
 
     One journal entry may give several: progress bars are joined by carriage returns and can be

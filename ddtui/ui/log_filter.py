@@ -6,6 +6,8 @@ import enum
 import re
 from dataclasses import dataclass
 
+import msgspec
+
 from ddtui.core.events import Phase
 from ddtui.core.samples import JournalLine
 
@@ -40,34 +42,23 @@ class Bars(enum.StrEnum):
     NONE = "no bars"
 
 
-class LogLine:
-    """A line with its labels. A separator stands before the first line of another start."""
+class LogLine(msgspec.Struct, gc=False, eq=False):
+    """A line with its labels. A separator stands before the first line of another start.
 
-    __slots__ = (
-        "cells",
-        "cut",
-        "level",
-        "line",
-        "noise",
-        "number",
-        "phase",
-        "rank",
-        "separator",
-        "text",
-    )
+    Unknown to the garbage collector, which would otherwise hold keys up to look at them all.
+    """
 
-    def __init__(self, number: int, line: JournalLine, separator: str = "") -> None:
-        self.number = number
-        self.line = line
-        self.separator = separator
-        self.text = separator
-        self.cells = 0
-        self.cut = 0
-        """Characters of the engine's own stamp and rank at the start of `text`."""
-        self.rank = ""
-        self.level = Level.INFO
-        self.phase: Phase | None = None
-        self.noise = False
+    number: int
+    line: JournalLine
+    separator: str = ""
+    text: str = ""
+    cells: int = 0
+    cut: int = 0
+    """Characters of the engine's own stamp and rank at the start of `text`."""
+    rank: str = ""
+    level: Level = Level.INFO
+    phase: Phase | None = None
+    noise: bool = False
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def many(count: int, start: int = 0) -> list[JournalLine]:
     return [
         line(
             f"[2026-09-21 14:13:12 TP{number % 8}] "
-            + ("error: out of memory in batch" if number % 1000 == 999 else "")
+            + ("RuntimeError: out of memory in batch" if number % 1000 == 999 else "")
             + ("warning: slow step in batch" if number % 1000 != 999 and number % 100 == 99 else "")
             + f" line {number} of the decode loop, #running-req: {number % 13}, token usage: 0.34",
             at=number / 500,

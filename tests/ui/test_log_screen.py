@@ -355,7 +355,7 @@ async def test_saving_writes_what_is_shown_and_overwrites_nothing(tmp_path: Path
         await app.workers.wait_for_complete()
         first, second = saved(path).splitlines()
         assert first.startswith("2026-09-21T")
-        assert "error: out of memory in batch line 999 " in first
+        assert "RuntimeError: out of memory in batch line 999 " in first
         assert f"Saved 2 lines to {path}" in toasts(app)
         # The suggestion is another name now; the old one is refused.
         await press(pilot, "s")
