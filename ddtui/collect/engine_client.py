@@ -118,7 +118,7 @@ class EngineClient:
 
 async def _body(response: httpx.Response) -> bytes:
     body = bytearray()
-    async for chunk in response.aiter_raw():
+    async for chunk in response.aiter_bytes():
         body += chunk
         if len(body) > BODY_LIMIT:
             raise httpx.ReadError(f"the answer is longer than {BODY_LIMIT >> 20} MiB")

@@ -138,6 +138,29 @@ class ImpatientNudge(Nudge):
         self.waits: list[float] = []
 
 
+class StepNudge(Nudge):
+    """Waits end when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._waiting: list[asyncio.Future[bool]] = []
+
+    async def wait(self, seconds: float) -> bool:
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return await future
+
+    async def step(self, times: int = 1) -> None:
+        """End all present waits, and let everything run until it waits again."""
+        for _ in range(times):
+            waiting, self._waiting = self._waiting, []
+            for future in waiting:
+                if not future.done():
+                    future.set_result(False)
+            for _ in range(50):
+                await asyncio.sleep(0)
+
+
 @asynccontextmanager
 async def collecting(
     collector: SourceCollector, host: FakeHost, recorder: Recorder

@@ -1,0 +1,325 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import httpx
+import pytest
+
+from ddtui.collect import engine_http
+from ddtui.collect.base import Context
+from ddtui.collect.engine_client import BODY_LIMIT, EngineClient, NoAnswer
+from ddtui.collect.engine_http import EngineHttpCollector
+from ddtui.collect.observed import Observed
+from ddtui.collect.settings import HostSettings
+from ddtui.core.samples import (
+    EngineSample,
+    HealthSample,
+    LinkSample,
+    LinkState,
+    ServerInfoSample,
+    SourceSample,
+    SourceStatus,
+    UnitSample,
+    UnitStatus,
+)
+from ddtui.engines.sglang import SGLANG
+from ddtui.hosts.base import LinkDown
+from tests.unit.collect.fakes import FakeHost, Recorder, StepNudge, collecting
+
+CAPTURES = Path(__file__).resolve().parents[2] / "fixtures" / "sglang"
+METRICS = (CAPTURES / "sglang-fresh-dflash.during.metrics.txt").read_bytes()
+LOADS = (CAPTURES / "sglang-fresh-dflash.after.v1_loads.txt").read_bytes()
+INFO = (CAPTURES / "sglang-fresh-dflash.after.server_info.txt").read_bytes()
+
+Handler = Callable[[httpx.Request], httpx.Response]
+
+
+class Server:
+    """Answers by path; what is not there is 404."""
+
+    def __init__(self, **answers: bytes | int) -> None:
+        self.answers: dict[str, bytes | int] = dict(answers)
+        self.open = True
+        self.key = ""
+        self.asked: list[str] = []
+        self.headers: list[httpx.Headers] = []
+        self.hosts: set[str] = set()
+        self.hanging: set[str] = set()
+
+    def __setitem__(self, path: str, answer: bytes | int) -> None:
+        self.answers[path] = answer
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        path = request.url.path
+        self.asked.append(path)
+        self.headers.append(request.headers)
+        self.hosts.add(request.url.netloc.decode())
+        if not self.open:
+            raise httpx.ConnectError("All connection attempts failed", request=request)
+        if path in self.hanging:
+            await asyncio.Event().wait()
+        open_to_all = path in {"/health", "/metrics"}
+        if self.key and not open_to_all and request.headers.get("authorization") != self.key:
+            return httpx.Response(401, json={"error": "Unauthorized"})
+        answer = self.answers.get(path, 404)
+        if isinstance(answer, int):
+            return httpx.Response(answer)
+        return httpx.Response(200, content=answer)
+
+    def count(self, path: str) -> int:
+        return self.asked.count(path)
+
+
+@pytest.fixture
+def server(host: FakeHost) -> Server:
+    server = Server()
+    server.answers = {
+        "/health": b"",
+        "/metrics": METRICS,
+        "/server_info": INFO,
+        "/v1/loads": LOADS,
+    }
+    host.http = httpx.MockTransport(server)
+    return server
+
+
+@pytest.fixture
+def observed(recorder: Recorder) -> Observed:
+    observed = Observed(SGLANG)
+    observed.apply(unit("1"))
+    recorder.forward = observed.apply
+    return observed
+
+
+def unit(invocation: str, *arguments: str) -> UnitSample:
+    argv = ("python", "-m", "sglang.launch_server", *arguments)
+    return UnitSample(0.0, "x", UnitStatus("a", invocation=invocation, command_line=argv))
+
+
+class Run:
+    """A collector that goes on when it is told to."""
+
+    def __init__(self, host: FakeHost, observed: Observed, **settings: object) -> None:
+        self.nudge = StepNudge()
+        context = Context(clock=lambda: 1000.0, nudge=self.nudge)
+        options = HostSettings(**settings)  # type: ignore[arg-type]
+        self.collector = EngineHttpCollector(options, SGLANG, observed, context)
+        self.host = host
+
+    async def __call__(self, recorder: Recorder, steps: int = 4) -> None:
+        async with collecting(self.collector, self.host, recorder):
+            await self.nudge.step(steps)
+
+
+def last_word(recorder: Recorder) -> tuple[SourceStatus, str]:
+    said = recorder.of(SourceSample)[-1]
+    return said.status, said.detail
+
+
+async def test_a_ready_engine(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    await Run(host, observed)(recorder, 10)
+    assert recorder.of(HealthSample)[0].status == 200
+    assert server.count("/health") == 1  # it costs the engine a generation
+    assert server.count("/metrics") >= 8
+    assert server.count("/server_info") == 1
+    assert {sample.source for sample in recorder.of(EngineSample)} == {"/metrics"}
+    assert recorder.of(ServerInfoSample)[0].version == "0.5.23"
+    assert last_word(recorder) == (SourceStatus.LIVE, "")
+    assert server.hosts == {"127.0.0.1:30000"}
+
+
+async def test_while_it_warms_up_health_is_asked_again(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server["/health"] = 503
+    await Run(host, observed)(recorder, 5)
+    assert {sample.status for sample in recorder.of(HealthSample)} == {503}
+    assert server.count("/health") >= 5
+
+
+async def test_a_closed_port_is_waited_for(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server.open = False
+    run = Run(host, observed)
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(3)
+        assert last_word(recorder) == (SourceStatus.WAITING, "port 30000 is closed")
+        assert recorder.of(HealthSample)[-1].error == "port closed"
+        assert set(server.asked) == {"/health"}
+        server.open = True
+        await run.nudge.step(3)
+    assert last_word(recorder)[0] is SourceStatus.LIVE
+    assert recorder.of(EngineSample)
+
+
+async def test_the_next_invocation_is_asked_anew(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    run = Run(host, observed)
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(4)
+        observed.apply(unit("2"))
+        await run.nudge.step(4)
+    assert server.count("/health") == 2
+    assert server.count("/server_info") == 2
+
+
+async def test_without_metrics_the_loads_are_read(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    del server.answers["/metrics"]
+    await Run(host, observed)(recorder, 6)
+    status, detail = last_word(recorder)
+    assert status is SourceStatus.LIVE
+    assert detail == "--enable-metrics is off; figures from /v1/loads"
+    assert {sample.source for sample in recorder.of(EngineSample)} == {"/v1/loads"}
+    assert server.count("/metrics") == 1
+
+
+async def test_an_old_engine_has_its_own_report_only(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server.answers = {"/health": b"", "/get_server_info": INFO}
+    await Run(host, observed)(recorder, 8)
+    assert recorder.of(ServerInfoSample)[0].source == "/get_server_info"
+    sample = recorder.of(EngineSample)[-1]
+    assert sample.source == "/get_server_info"
+    assert sample.counters.draft_tokens == 8
+
+
+async def test_a_key_is_asked_for(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server.key = "Bearer k"
+    await Run(host, observed)(recorder)
+    assert last_word(recorder) == (SourceStatus.FAILED, "API key needed")
+    assert "api_key" in recorder.of(SourceSample)[-1].remedy
+
+
+async def test_the_key_is_sent_only_where_it_is_asked_for_and_kept_out_of_sight(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server.key = "Bearer topsecret"
+    run = Run(host, observed, api_key=lambda: "topsecret")
+    async with collecting(run.collector, host, recorder):
+        while not recorder.of(ServerInfoSample):
+            await run.nudge.step()
+            await asyncio.sleep(0.01)  # the key is read in a thread
+    with_key = {
+        path
+        for path, headers in zip(server.asked, server.headers, strict=True)
+        if "authorization" in headers
+    }
+    assert with_key == {"/server_info"}
+    assert "topsecret" not in repr(recorder.samples)
+    assert last_word(recorder)[0] is SourceStatus.LIVE
+
+
+async def test_a_hanging_health_request_holds_nothing_up(
+    host: FakeHost,
+    server: Server,
+    observed: Observed,
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(engine_http, "HEALTH_SLOW", 0.01)
+    server.hanging = {"/health"}
+    run = Run(host, observed)
+    async with collecting(run.collector, host, recorder), asyncio.timeout(5):
+        while not recorder.of(EngineSample):
+            await run.nudge.step()
+            await asyncio.sleep(0.01)
+    assert server.count("/health") == 1
+    assert recorder.of(HealthSample) == []
+
+
+async def test_another_program_on_the_port(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server.answers = {}
+    await Run(host, observed)(recorder, 6)
+    status, detail = last_word(recorder)
+    assert status is SourceStatus.FAILED
+    assert "404" in detail
+    assert recorder.of(EngineSample) == []
+
+
+@pytest.mark.parametrize("body", [b"", b"{}", b"\xff\xfe", b"[1]", b"<html>", b"{" * 100_000])
+async def test_answers_that_make_no_sense(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder, body: bytes
+) -> None:
+    server.answers = dict.fromkeys(server.answers, body)
+    await Run(host, observed)(recorder, 5)
+    assert recorder.of(HealthSample)[0].status == 200
+    assert all(sample.collector == "engine" for sample in recorder.of(SourceSample))
+    assert not any("fault in ddtui" in sample.remedy for sample in recorder.of(SourceSample))
+
+
+class TestClient:
+    def client(self, host: FakeHost, observed: Observed, handler: Handler) -> EngineClient:
+        host.http = httpx.MockTransport(handler)
+        return EngineClient(host, HostSettings(), observed)
+
+    async def test_an_endless_answer_is_cut(self, host: FakeHost, observed: Observed) -> None:
+        client = self.client(
+            host, observed, lambda _: httpx.Response(200, content=b"x" * (BODY_LIMIT + 1))
+        )
+        with pytest.raises(NoAnswer, match="longer than"):
+            await client.get("/metrics")
+        await client.close()
+
+    async def test_redirects_are_not_followed(self, host: FakeHost, observed: Observed) -> None:
+        client = self.client(
+            host, observed, lambda _: httpx.Response(302, headers={"location": "http://evil/"})
+        )
+        assert (await client.get("/metrics")).status == 302
+        await client.close()
+
+    async def test_a_broken_link_is_no_closed_port(
+        self, host: FakeHost, observed: Observed
+    ) -> None:
+        def handler(request: httpx.Request) -> httpx.Response:
+            raise httpx.ConnectError("the SSH link is down", request=request)
+
+        client = self.client(host, observed, handler)
+        with pytest.raises(NoAnswer) as caught:
+            await client.get("/health")
+        assert caught.value.closed
+        host.link = LinkSample(0.0, "link", LinkState.RETRYING)
+        with pytest.raises(LinkDown):
+            await client.get("/health")
+        await client.close()
+
+    async def test_forwarding_that_is_forbidden_is_no_closed_port(
+        self, host: FakeHost, observed: Observed
+    ) -> None:
+        def handler(request: httpx.Request) -> httpx.Response:
+            raise httpx.ConnectError("the host's sshd forbids forwarding", request=request)
+
+        client = self.client(host, observed, handler)
+        with pytest.raises(NoAnswer) as caught:
+            await client.get("/health")
+        assert not caught.value.closed
+        await client.close()
+
+    @pytest.mark.parametrize(
+        ("arguments", "url"),
+        [
+            ((), "http://127.0.0.1:30000/x"),
+            (("--host", "0.0.0.0", "--port", "8000"), "http://127.0.0.1:8000/x"),
+            (("--host", "::"), "http://[::1]:30000/x"),
+            (("--host", "10.0.0.5"), "http://10.0.0.5:30000/x"),
+        ],
+    )
+    async def test_addresses(
+        self, host: FakeHost, observed: Observed, arguments: tuple[str, ...], url: str
+    ) -> None:
+        observed.apply(unit("9", *arguments))
+        client = EngineClient(host, HostSettings(), observed)
+        assert client.url("/x") == url
+        await client.close()

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+import asyncio
+import os
+from pathlib import Path
+
+import pytest
+
+from ddtui.collect.base import Context
+from ddtui.collect.listener import ListenerCollector, Sockets, owner_of, parse_sockets
+from ddtui.collect.observed import Observed
+from ddtui.collect.programs import LISTENER
+from ddtui.core.samples import ListenerOwner, ListenerSample, UnitSample, UnitStatus
+from ddtui.engines.sglang import SGLANG
+from ddtui.hosts.base import Completed
+from ddtui.hosts.local import LocalHost
+from tests.unit.collect.fakes import FakeHost, Recorder, collecting
+
+
+def test_lines() -> None:
+    text = (
+        "@socket 1501 77\n@process 9 1501 readable\n@process 10 1501 unreadable\n@holds 9 77\n"
+        "@other 9 77 python3 x\n@socket x\n@what\n\n@end\n"
+    )
+    assert parse_sockets(text) == Sockets(
+        {77: 1501}, {77: 9}, frozenset({1501}), 1, 1, {77: (9, "python3 x")}
+    )
+
+
+@pytest.mark.parametrize(
+    ("sockets", "owner", "pid"),
+    [
+        (Sockets(), ListenerOwner.NOBODY, None),
+        (Sockets({7: 0}, {7: 91}, frozenset({0}), 1), ListenerOwner.UNIT, 91),
+        (Sockets({7: 0}, {}, frozenset({0}), 2), ListenerOwner.FOREIGN, None),
+        (Sockets({7: 5}, {}, frozenset({5}), 0, 2), ListenerOwner.SAME_USER, None),
+        (Sockets({7: 6}, {}, frozenset({5}), 0, 2), ListenerOwner.FOREIGN, None),
+        (Sockets({7: 6}, {}, frozenset(), 0, 2), ListenerOwner.UNKNOWN, None),
+        (Sockets({7: 6}), ListenerOwner.UNKNOWN, None),
+        (Sockets({7: 6}, others={7: (3, "nginx")}), ListenerOwner.FOREIGN, 3),
+        # IPv4 and IPv6: one of the unit's is enough
+        (Sockets({7: 6, 8: 6}, {8: 91}, frozenset({6}), 1), ListenerOwner.UNIT, 91),
+    ],
+)
+def test_owners(sockets: Sockets, owner: ListenerOwner, pid: int | None) -> None:
+    found = owner_of(sockets)
+    assert found[:2] == (owner, pid)
+    assert found[2]
+
+
+def test_a_containers_sockets_are_not_seen() -> None:
+    sockets = Sockets({7: 0}, {}, frozenset({0}), 1)
+    assert owner_of(sockets, in_container=True)[0] is ListenerOwner.UNKNOWN
+
+
+async def test_a_foreign_holder_is_named_and_that_is_asked_once(
+    host: FakeHost, recorder: Recorder, context: Context
+) -> None:
+    def answer(port: str, group: str, name: str) -> Completed:
+        assert (port, group) == ("30000", "/g")
+        other = b"@other 3 7 nginx\n" if name else b""
+        return Completed(0, b"@socket 0 7\n@process 9 5 readable\n" + other + b"@end\n", b"")
+
+    host.answers[LISTENER.label] = answer
+    observed = Observed(SGLANG)
+    unit = UnitStatus("a", control_group="/g", invocation="1")
+    observed.apply(UnitSample(0.0, "x", unit))
+    async with collecting(ListenerCollector(observed, context), host, recorder):
+        await recorder.until(lambda: len(recorder.of(ListenerSample)) == 1)
+        observed.apply(UnitSample(0.0, "x", UnitStatus("a", control_group="/g", invocation="2")))
+        await recorder.until(lambda: len(recorder.of(ListenerSample)) == 2)
+    samples = recorder.of(ListenerSample)
+    assert [(sample.owner, sample.pid) for sample in samples] == [(ListenerOwner.FOREIGN, 3)] * 2
+    assert samples[1].detail == "process 3 (nginx) has it"
+    assert [args[2] for args in host.arguments(LISTENER.label)] == ["", "name", ""]
+
+
+async def test_the_real_program_finds_a_real_socket() -> None:
+    server = await asyncio.start_server(lambda _, writer: writer.close(), "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    host = LocalHost()
+    await host.start()
+    try:
+        answer = await host.run(LISTENER, str(port), "", "name")
+    finally:
+        server.close()
+        await server.wait_closed()
+        await host.close()
+    sockets = parse_sockets(answer.stdout.decode())
+    assert answer.status == 0
+    assert list(sockets.listening.values()) == [os.getuid()]
+    (pid, name) = next(iter(sockets.others.values()))
+    assert pid == os.getpid()
+    assert name == Path("/proc/self/comm").read_text().strip()  # noqa: ASYNC240
