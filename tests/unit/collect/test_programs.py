@@ -1,0 +1,133 @@
+"""The scripts themselves, run by a real bash on this machine."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from ddtui.collect import programs
+from ddtui.collect.gpu_csv import parse_gpu_row
+from ddtui.collect.system_proc import parse_frame
+from ddtui.hosts.base import Program
+from ddtui.hosts.local import LocalHost
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[LocalHost]:
+    host = LocalHost()
+    await host.start()
+    yield host
+    await host.close()
+
+
+def executable(path: Path, script: str) -> Path:
+    path.write_text(f"#!/bin/bash\n{script}")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.mark.parametrize("program", programs.ALL_PROGRAMS, ids=lambda program: program.label)
+def test_bash_reads_every_script(program: Program) -> None:
+    done = subprocess.run(["bash", "-n", "-c", program.script], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert program.label.startswith("ddtui:")
+
+
+def test_labels_are_different() -> None:
+    labels = [program.label for program in programs.ALL_PROGRAMS]
+    assert len(set(labels)) == len(labels)
+
+
+async def test_frames_of_the_machine(host: LocalHost) -> None:
+    frame: list[str] = []
+    frames = []
+    async with host.stream(programs.SYSTEM, "0.05", "") as stream:
+        async for line in stream.lines():
+            if line != b"@end":
+                frame.append(line.decode())
+                continue
+            frames.append(parse_frame(frame)[0])
+            frame = []
+            if len(frames) == 2:
+                break
+    first, second = frames
+    assert first.cores == os.cpu_count()
+    assert first.memory_total
+    assert first.memory_available
+    assert first.uptime is not None
+    assert second.uptime is not None
+    assert second.uptime >= first.uptime
+    assert second.cpu_total is not None
+    assert first.cpu_total is not None
+    assert second.cpu_total >= first.cpu_total
+
+
+async def test_nvidia_smi_is_looked_for(host: LocalHost) -> None:
+    answer = await host.run(programs.GPU_PROCESSES, "/no/such/nvidia-smi", "")
+    assert answer.status == 127
+    assert b"not found" in answer.stderr
+
+
+async def test_the_gpu_program_passes_rows_on(host: LocalHost, tmp_path: Path) -> None:
+    smi = executable(
+        tmp_path / "nvidia-smi",
+        'echo "$@" >&2\nwhile :; do echo "0, NVIDIA \\"X\\""; sleep 0.05; done\n',
+    )
+    rows = []
+    async with host.stream(programs.GPU, str(smi), "index,name", "50", "0000:01:00.0") as stream:
+        async for line in stream.lines():
+            rows.append(parse_gpu_row(line.decode(), ("index", "name")))
+            if len(rows) == 3:
+                break
+        said = stream.stderr_tail
+    assert [row and row.index for row in rows] == [0, 0, 0]
+    assert "--id=0000:01:00.0 --query-gpu=index,name --format=csv,noheader,nounits -lms 50" in said
+
+
+async def test_the_gpu_programs_end_is_its_own(host: LocalHost, tmp_path: Path) -> None:
+    smi = executable(tmp_path / "nvidia-smi", "echo broken; exit 15\n")
+    async with host.stream(programs.GPU, str(smi), "index", "50") as stream:
+        assert [line async for line in stream.lines()] == [b"broken"]
+        assert stream.status == 15
+
+
+def alive(pid: str) -> bool:
+    """Whether a process has not ended (a zombie has)."""
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and " Z " not in stat.read_text()
+
+
+def content(path: Path) -> str:
+    return path.read_text().strip() if path.exists() else ""
+
+
+@pytest.mark.parametrize("how", ["end of input", "killed"])
+async def test_nothing_is_left_running(tmp_path: Path, how: str) -> None:
+    pids = tmp_path / "pids"
+    smi = executable(tmp_path / "nvidia-smi", f"echo $$ > {pids}; exec sleep 1000\n")
+    read, write = os.pipe()
+    process = await asyncio.create_subprocess_exec(
+        *("bash", "-c", programs.GPU.script, "ddtui:gpu", str(smi), "index", "1000"), stdin=read
+    )
+    os.close(read)
+    async with asyncio.timeout(10):
+        while not content(pids):  # noqa: ASYNC110 - another process writes it
+            await asyncio.sleep(0.01)
+        if how == "killed":
+            process.kill()  # as a host that is short of memory would
+        os.close(write)
+        await process.wait()
+        while alive(content(pids)):  # noqa: ASYNC110 - another process ends
+            await asyncio.sleep(0.01)
+
+
+async def test_the_units_pids_follow_the_processes(host: LocalHost, tmp_path: Path) -> None:
+    smi = executable(tmp_path / "nvidia-smi", "echo 5, GPU-1, 7, x\n")
+    answer = await host.run(programs.GPU_PROCESSES, str(smi), "")
+    assert answer.stdout == b"5, GPU-1, 7, x\n@unit\n"
+    assert answer.status == 0
