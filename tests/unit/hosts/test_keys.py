@@ -14,6 +14,10 @@ from ddtui.hosts.ssh.keys import gather_identities
 from ddtui.hosts.ssh.target import SshTarget
 from tests.unit.hosts.waiting import keygen
 
+pytestmark = pytest.mark.skipif(
+    shutil.which("ssh-agent") is None, reason="OpenSSH's ssh-agent is missing"
+)
+
 
 def generate(path: Path, passphrase: str = "") -> Path:
     keygen("-t", "ed25519", "-N", passphrase, "-C", path.name, "-f", path)
@@ -32,8 +36,6 @@ class Agent:
 
 @pytest.fixture
 def agent(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Agent]:
-    if not shutil.which("ssh-agent"):
-        pytest.skip("ssh-agent is missing")
     socket = tmp_path_factory.mktemp("agent") / "s"
     process = subprocess.Popen(
         ["ssh-agent", "-D", "-a", str(socket)], stdout=subprocess.PIPE, text=True
