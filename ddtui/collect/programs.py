@@ -1,8 +1,9 @@
-"""The scripts that run on the host. Each prints lines that one collector parses; all are bash, nothing is installed.
+"""The scripts that run on the host: bash, and nothing is installed. One collector reads each.
 
 Long programs read their heartbeat from standard input (`read -t`): end of input, or silence for
-HEARTBEAT_LIMIT seconds, ends them, so that a dropped connection leaves nothing behind. They sleep in that same
-`read`, so that waiting costs no process. Values that come from outside arrive as arguments, never inside a script.
+HEARTBEAT_LIMIT seconds, ends them, so that a dropped connection leaves nothing behind. They sleep
+in that same `read`, so that waiting costs no process. Values that come from outside arrive as
+arguments, never inside a script.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from __future__ import annotations
 from ddtui.hosts.base import Program
 
 HEARTBEAT_LIMIT = 45
-"""Seconds without a heartbeat after which a program on the host ends itself. The host sends one every 10 s."""
+"""Seconds without a heartbeat after which a program on the host ends itself. The host sends one
+every 10 s."""
 
 PREAMBLE = "export LC_ALL=C SYSTEMD_PAGER= SYSTEMD_COLORS=0 SYSTEMD_LESS= TZ=UTC\n"
 
@@ -57,8 +59,9 @@ GPU_FIELDS = (
     "pcie.link.width.current",
     "pstate",
 )
-"""Fields of `nvidia-smi --query-gpu` that are asked for, in this order. A driver that does not know one says
-`Field "x" is not a valid field to query.`; the collector then leaves that one out (or uses its older name)."""
+"""Fields of `nvidia-smi --query-gpu` that are asked for, in this order. A driver that does not know
+one says `Field "x" is not a valid field to query.`; the collector then leaves that one out (or uses
+its older name)."""
 
 GPU = Program(
     "ddtui:gpu",
@@ -69,24 +72,27 @@ GPU = Program(
 supervise "$smi" ${3:+--id="$3"} --query-gpu="$1" --format=csv,noheader,nounits -lms "$2"
 """,
 )
-"""Arguments: nvidia-smi path or empty, comma-separated fields, interval in ms, and which GPUs (comma-separated
-bus ids; empty or left out: all). Prints CSV rows, one a GPU and tick."""
+"""Arguments: nvidia-smi path or empty, comma-separated fields, interval in ms, and which GPUs
+(comma-separated bus ids; empty or left out: all). Prints CSV rows, one a GPU and tick."""
 
 GPU_PROCESSES = Program(
     "ddtui:gpu-processes",
     PREAMBLE
     + _FIND_SMI
     + """
-"$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name --format=csv,noheader,nounits || exit
+"$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name \\
+  --format=csv,noheader,nounits || exit
 echo "@unit"
 [ -z "$1" ] || cat "/sys/fs/cgroup$1/cgroup.procs" 2>/dev/null
 exit 0
 """,
 )
-"""Arguments: nvidia-smi path or empty, the unit's control group or empty. One shot: CSV rows, then `@unit` and the
-pids of the unit's processes (whoever leaves them out leaves open which processes are the unit's)."""
+"""Arguments: nvidia-smi path or empty, the unit's control group or empty. One shot: CSV rows, then
+`@unit` and the pids of the unit's processes (whoever leaves them out leaves open which processes
+are the unit's)."""
 
-# /proc files are read whole (mapfile): reading them line by line makes the kernel build them anew for each line.
+# /proc files are read whole (mapfile): reading them line by line makes the kernel build them anew
+# for each line.
 SYSTEM = Program(
     "ddtui:system",
     PREAMBLE
@@ -122,9 +128,9 @@ while :; do
 done 2>/dev/null
 """.replace("LIMIT", str(HEARTBEAT_LIMIT)),
 )
-"""Arguments: interval in seconds, the unit's control group or empty. Prints the beginning of /proc files in frames
-that end in `@end`; `@cores` is the number of CPUs, `@io` lines are `PID READ_BYTES`, or `PID -` where it may not be
-read. No process is started per frame."""
+"""Arguments: interval in seconds, the unit's control group or empty. Prints the beginning of /proc
+files in frames that end in `@end`; `@cores` is the number of CPUs, `@io` lines are `PID
+READ_BYTES`, or `PID -` where it may not be read. No process is started per frame."""
 
 UNIT_PROPERTIES = (
     "Id",
@@ -154,9 +160,9 @@ UNIT_PROPERTIES = (
     "StatusText",
 )
 
-# What the unit does is asked of the service manager (5 ms of CPU) only when something may have happened: when the
-# manager has run, by /proc/PID/schedstat. It does so for every job, signal, exit and request. Where that may not be
-# read it is asked every time.
+# What the unit does is asked of the service manager (5 ms of CPU) only when something may have
+# happened: when the manager has run, by /proc/PID/schedstat. It does so for every job, signal, exit
+# and request. Where that may not be read it is asked every time.
 UNIT = Program(
     "ddtui:unit",
     PREAMBLE
@@ -165,8 +171,8 @@ scope=$1 unit=$2 props=$3 quiet=0 nl=$'\\n'
 if [ "$scope" = user ]; then
   ctl="systemctl --user"
   export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$UID}"
-  read -r manager 2>/dev/null < \\
-    "/sys/fs/cgroup/user.slice/user-$UID.slice/user@$UID.service/init.scope/cgroup.procs" || manager=0
+  slice=/sys/fs/cgroup/user.slice/user-$UID.slice/user@$UID.service
+  read -r manager 2>/dev/null < "$slice/init.scope/cgroup.procs" || manager=0
 else
   ctl=systemctl manager=1
 fi
@@ -202,11 +208,13 @@ while :; do
 done
 """.replace("LIMIT", str(int(HEARTBEAT_LIMIT / 0.4))),
 )
-"""Arguments: `system` or `user`, the unit, comma-separated properties. Prints frames: `@show STATUS HOST_TIME`, the
-properties, `@cmdline` with one shell-quoted argument a line while a main process runs, `@end`; and, as a sign of life,
-single lines `@same HOST_TIME` that say that the last frame still holds."""
+"""Arguments: `system` or `user`, the unit, comma-separated properties. Prints frames: `@show STATUS
+HOST_TIME`, the properties, `@cmdline` with one shell-quoted argument a line while a main process
+runs, `@end`; and, as a sign of life, single lines `@same HOST_TIME` that say that the last frame
+still holds."""
 
-# With --after-cursor journalctl skips an entry blindly, which loses a line when the cursor's own entry has been vacuumed.
+# With --after-cursor journalctl skips an entry blindly, which loses a line when the cursor's own
+# entry has been vacuumed.
 JOURNAL = Program(
     "ddtui:journal",
     PREAMBLE
@@ -218,9 +226,11 @@ if [ -n "$cursor" ]; then set -- --cursor="$cursor" --no-tail; else set -- --lin
 supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """,
 )
-"""Arguments: `system` or `user`, the unit, a cursor or empty, how many old lines without a cursor. Begins at the
-cursor's own entry, or at the next one when that is gone. Prints one JSON object an entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them. It is not
-told to be quiet: its hint about missing rights (standard error) is the only sign of them."""
+"""Arguments: `system` or `user`, the unit, a cursor or empty, how many old lines without a cursor.
+Begins at the cursor's own entry, or at the next one when that is gone. Prints one JSON object an
+entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them.
+It is not told to be quiet: its hint about missing rights (standard error) is the only sign of
+them."""
 
 JOURNAL_INVOCATION = Program(
     "ddtui:journal-invocation",
@@ -236,8 +246,8 @@ else read_journal "${@:1:4}" --lines="$4"
 fi
 """,
 )
-"""Arguments: scope, unit, invocation, most lines, `last` (also when left out) or `first`: which end of the
-invocation to read. Oldest first, one shot."""
+"""Arguments: scope, unit, invocation, most lines, `last` (also when left out) or `first`: which end
+of the invocation to read. Oldest first, one shot."""
 
 LISTENER = Program(
     "ddtui:listener",
@@ -260,18 +270,25 @@ if [ -n "$inodes" ] && [ -n "$cgroup" ] && [ -r "/sys/fs/cgroup$cgroup/cgroup.pr
 fi
 folders=()
 for pid in "${pids[@]}"; do
-  uid=; while read -r key value _; do [ "$key" != Uid: ] || uid=$value; done 2>/dev/null < "/proc/$pid/status"
-  if [ -r "/proc/$pid/fd" ]; then echo "@process $pid ${uid:--} readable"; folders+=("/proc/$pid/fd")
+  uid=
+  while read -r key value _; do
+    [ "$key" != Uid: ] || uid=$value
+  done 2>/dev/null < "/proc/$pid/status"
+  if [ -r "/proc/$pid/fd" ]; then
+    echo "@process $pid ${uid:--} readable"; folders+=("/proc/$pid/fd")
   else echo "@process $pid ${uid:--} unreadable"
   fi
 done
 holders() {
-  find "$@" -maxdepth 1 -lname 'socket:*' -printf '%h %l\\n' 2>/dev/null | while read -r folder link; do
+  find "$@" -maxdepth 1 -lname 'socket:*' -printf '%h %l\\n' 2>/dev/null |
+  while read -r folder link; do
     link=${link#socket:[}; link=${link%]}
     case "$inodes " in *" $link "*) pid=${folder#/proc/}; echo "$pid $link" ;; esac
   done
 }
-[ ${#folders[@]} = 0 ] || while read -r pid link; do echo "@holds ${pid%/fd} $link"; done < <(holders "${folders[@]}")
+if [ ${#folders[@]} != 0 ]; then
+  while read -r pid link; do echo "@holds ${pid%/fd} $link"; done < <(holders "${folders[@]}")
+fi
 if [ "$3" = name ] && [ -n "$inodes" ]; then
   while read -r pid link; do
     pid=${pid%/fd}; read -r name 2>/dev/null < "/proc/$pid/comm" && echo "@other $pid $link $name"
@@ -280,9 +297,10 @@ fi
 echo "@end"
 """,
 )
-"""Arguments: port, the unit's control group or empty, `name` to look for the holder among all processes (dear on a busy
-host; ask once). One shot: `@socket UID INODE` for each listening socket of the port, `@process PID UID readable|unreadable`
-for each of the unit's processes, `@holds PID INODE` for those that hold one, `@other PID INODE NAME` for any that does."""
+"""Arguments: port, the unit's control group or empty, `name` to look for the holder among all
+processes (dear on a busy host; ask once). One shot: `@socket UID INODE` for each listening socket
+of the port, `@process PID UID readable|unreadable` for each of the unit's processes, `@holds PID
+INODE` for those that hold one, `@other PID INODE NAME` for any that does."""
 
 CHECKPOINT = Program(
     "ddtui:checkpoint",
@@ -304,25 +322,34 @@ echo "@path $PWD"
 disk=$(df -P . 2>/dev/null | tail -n 1); disk=${disk%% *}
 case $disk in /dev/*) disk=$(readlink -f "$disk") ;; esac
 echo "@disk $disk"
-find -L . -maxdepth 2 -type f \\( -name '*.safetensors' -o -name '*.bin' -o -name '*.pt' -o -name '*.gguf' \\) -printf '@file %s %f\\n' 2>/dev/null
+find -L . -maxdepth 2 -type f \\( -name '*.safetensors' -o -name '*.bin' -o -name '*.pt' \\
+  -o -name '*.gguf' \\) -printf '@file %s %f\\n' 2>/dev/null
 if [ -r config.json ]; then echo "@config"; head -c 65536 config.json; echo; fi
 echo "@end"
 """,
 )
-"""Arguments: model path or hub name, the unit's working folder or empty, another hub cache or empty. One shot."""
+"""Arguments: model path or hub name, the unit's working folder or empty, another hub cache or
+empty. One shot."""
 
 UNITS = Program(
     "ddtui:units",
     PREAMBLE
     + """
 [ "$1" = user ] && ctl="systemctl --user" || ctl=systemctl
-names=$($ctl list-unit-files --type=service --no-pager --no-legend --plain 2>/dev/null | while read -r name _; do case $name in *@.service) ;; *) echo "$name" ;; esac; done
-  $ctl list-units --type=service --all --no-pager --no-legend --plain 2>/dev/null | while read -r name _; do echo "$name"; done)
+list() { $ctl "$@" --type=service --no-pager --no-legend --plain 2>/dev/null; }
+names=$(
+  list list-unit-files | while read -r name _; do
+    case $name in *@.service) ;; *) echo "$name" ;; esac
+  done
+  list list-units --all | while read -r name _; do echo "$name"; done
+)
 [ -n "$names" ] || exit 0
-sort -u <<<"$names" | xargs -d '\\n' $ctl show --no-pager -p Id,ActiveState,LoadState,ExecStart,FragmentPath -- 2>/dev/null
+sort -u <<<"$names" | xargs -d '\\n' \\
+  $ctl show --no-pager -p Id,ActiveState,LoadState,ExecStart,FragmentPath -- 2>/dev/null
 """,
 )
-"""Arguments: `system` or `user`. One shot: properties of every service, blocks separated by an empty line."""
+"""Arguments: `system` or `user`. One shot: properties of every service, blocks separated by an
+empty line."""
 
 FACTS = Program(
     "ddtui:facts",
@@ -339,10 +366,12 @@ say bash "$BASH_VERSION"
 say systemd "$(systemctl --version 2>&1 | head -n 1)"
 say state "$(systemctl is-system-running 2>&1)"
 say journalctl "$(command -v journalctl)"
-say journal "$(journalctl --no-pager -n 1 -o cat --quiet ${1:+--unit="$1"} 2>&1 >/dev/null | head -n 2 | tr '\\n' ' ')"
-say journal_entries "$(journalctl --no-pager -n 1 -o cat --quiet ${1:+--unit="$1"} 2>/dev/null | head -c 1 | wc -c)"
+last() { journalctl --no-pager -n 1 -o cat "$@"; }
+say journal "$(last ${1:+--unit="$1"} 2>&1 >/dev/null | head -n 2 | tr '\\n' ' ')"
+say journal_entries "$(last --quiet ${1:+--unit="$1"} 2>/dev/null | head -c 1 | wc -c)"
 say nvidia_smi "$(command -v "${2:-nvidia-smi}")"
-smi=$("${2:-nvidia-smi}" --query-gpu=index,name,driver_version --format=csv,noheader 2>&1); say nvidia_smi_status "$?"
+smi=$("${2:-nvidia-smi}" --query-gpu=index,name,driver_version --format=csv,noheader 2>&1)
+say nvidia_smi_status "$?"
 printf '%s\\n' "$smi" | while IFS= read -r l; do say gpu "$l"; done
 say cgroup "$(stat -fc %T /sys/fs/cgroup 2>/dev/null)"
 say sudo "$(command -v sudo)"
@@ -352,7 +381,8 @@ fi
 echo "@end"
 """,
 )
-"""Arguments: unit or empty, nvidia-smi path or empty. One shot: what the doctor and `init` ask of a host."""
+"""Arguments: unit or empty, nvidia-smi path or empty. One shot: what the doctor and `init` ask of a
+host."""
 
 READ_FILE = Program(
     "ddtui:read-file",
