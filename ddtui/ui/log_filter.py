@@ -111,7 +111,7 @@ class LogFilter:
 
 
 class BadPattern(ValueError):
-    """A regular expression cannot be read: says why and where."""
+    """A regular expression that cannot be read: says why and where."""
 
 
 def compile_search(text: str, *, regex: bool) -> re.Pattern[str]:
@@ -126,4 +126,4 @@ def compile_search(text: str, *, regex: bool) -> re.Pattern[str]:
     except (re.error, OverflowError, RecursionError) as error:
         place = f" at {error.pos + 1}" if isinstance(error, re.error) and error.pos else ""
         message = error.msg if isinstance(error, re.error) else str(error)
-        raise BadPattern(f"no regular expression: {message}{place}") from error
+        raise BadPattern(f"regex: {message}{place}") from error

@@ -182,7 +182,7 @@ async def test_a_bad_pattern_is_told_in_place_and_changes_nothing() -> None:
     async with opened(*many(100)) as (app, pilot):
         await press(pilot, "slash", *"line 1", "ctrl+g", "(")
         fault = app.log_screen.query_one("#fault", Static)
-        assert "no regular expression: missing )" in str(fault.content)
+        assert "regex: missing ), unterminated subpattern at 7" in str(fault.content)
         assert app.log_screen.lines.search is not None
         assert app.log_screen.lines.search.pattern == "line 1"
         await press(pilot, "enter")

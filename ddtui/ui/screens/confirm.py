@@ -26,6 +26,8 @@ class ConfirmScreen(ModalScreen[bool]):
     BINDINGS = [
         Binding("escape", "cancel", "Cancel", show=False),
         Binding("left,right", "other", "Other button", show=False),
+        Binding("up", "scroll(-1)", show=False),
+        Binding("down", "scroll(1)", show=False),
     ]
     DEFAULT_CSS = """
     ConfirmScreen { align: center middle; }
@@ -33,7 +35,8 @@ class ConfirmScreen(ModalScreen[bool]):
         width: 76; max-width: 96%; height: auto; max-height: 94%;
         background: $surface; border: heavy $warning; padding: 1 2 0 2;
     }
-    ConfirmScreen VerticalScroll { height: auto; max-height: 1fr; }
+    ConfirmScreen VerticalScroll { height: auto; max-height: 30vh; scrollbar-size-vertical: 1; }
+    ConfirmScreen Input { background: $panel; }
     ConfirmScreen #typed { margin-top: 1; color: $label; }
     ConfirmScreen Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
     ConfirmScreen Button { margin-left: 2; }
@@ -73,7 +76,7 @@ class ConfirmScreen(ModalScreen[bool]):
                 yield Static(self._body)
             if self._typed:
                 yield Static(Content(f"Type {self._typed} to go on:"), id="typed")
-                yield Input(id="word")
+                yield Input(id="word", compact=True)
             with Horizontal():
                 yield Button(Content("Cancel"), id="cancel")
                 yield Button(
@@ -119,6 +122,10 @@ class ConfirmScreen(ModalScreen[bool]):
     def action_cancel(self) -> None:
         """Close without doing anything."""
         self.dismiss(False)
+
+    def action_scroll(self, step: int) -> None:
+        """Scroll a long text."""
+        self.query_one(VerticalScroll).scroll_relative(y=step, animate=False)
 
     def action_other(self) -> None:
         """Focus the other button."""

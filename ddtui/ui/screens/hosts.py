@@ -36,6 +36,7 @@ class HostsScreen(LiveScreen):
     HostsScreen > #columns { height: 1; padding: 0 3; color: $label; margin-top: 1; }
     HostsScreen > OptionList {
         height: 1fr; background: $background; border: none; padding: 0 1;
+        &:focus { border: none; background: $background; background-tint: $background 0%; }
     }
     """
 

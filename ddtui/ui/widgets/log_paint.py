@@ -122,7 +122,13 @@ class LogPainter:
 
     def _finish(self, segments: list[Segment], width: int, ground: Style) -> Strip:
         based = [Segment(text, ground + style if style else ground) for text, style, _ in segments]
-        return Strip(based).adjust_cell_length(width, ground).simplify()
+        strip = Strip(based)
+        blank = " " * (width - strip.cell_length)
+        if blank and segments and not (segments[-1].style and segments[-1].style.bgcolor):
+            # Blanks in the last word's colours look the same and send fewer escape sequences.
+            based[-1] = Segment(based[-1].text + blank, based[-1].style)
+            return Strip(based, width)
+        return strip.adjust_cell_length(width, ground)
 
     def _prefix(self, line: LogLine, look: LogLook) -> list[Segment]:
         letter = Segment(f"{line.level.letter} ", self._letters[line.level])

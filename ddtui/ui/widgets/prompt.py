@@ -22,7 +22,7 @@ class Prompt(Horizontal):
     Prompt > Input {
         width: 1fr; min-width: 12; border: none; height: 1; padding: 0; background: $surface;
     }
-    Prompt > #fault { width: auto; max-width: 50%; padding: 0 1; color: $error; }
+    Prompt > #fault { width: auto; max-width: 60%; padding: 0 1; color: $error; }
     """
 
     class Changed(Message):
