@@ -168,6 +168,7 @@ class Supervisor:
             raise
         finally:
             self._connection = None
+        await connection.drop(reason)  # its jump hosts and its ProxyCommand may still be there
         if self._monotonic() - began < _STEADY:
             self._attempt = min(tries, _FLAPPING)
         return reason

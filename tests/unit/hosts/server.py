@@ -20,7 +20,10 @@ class _Server(asyncssh.SSHServer):
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
         self.lab.connections.append(conn)
-        self.lab.logins += 1
+        self.lab.open += 1
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lab.open -= 1
 
     def session_requested(self) -> bool | asyncssh.SSHServerProcess[bytes]:
         if self.lab.refuse_sessions:
@@ -66,7 +69,8 @@ class SshLab:
     refuse_sessions: int = 0
     """So many sessions are refused before the next one is accepted."""
     host_certificate: asyncssh.SSHCertificate | None = None
-    logins: int = 0
+    open: int = 0
+    """Connections that are there now."""
     commands: list[str] = field(default_factory=list)
     children: list[asyncio.subprocess.Process] = field(default_factory=list)
     running: list[asyncio.Task[None]] = field(default_factory=list)

@@ -365,8 +365,13 @@ async def test_through_a_jump_host(lab: SshLab) -> None:
             assert host.link.detail == f"ops@127.0.0.1:{lab.port} via gate"
             assert (await host.run(Program("ddtui:t", "echo on"))).stdout == b"on\n"
             states = States(host)
-            gate.cut()
+            lab.cut()
             await states.reach(LinkState.RETRYING)
+            assert await eventually(lambda: gate.open == 0), "the way there goes with the target"
+            await states.reach(LinkState.LIVE)
+            assert gate.open == 1
+            gate.cut()
+            await states.reach(LinkState.RETRYING, after=len(states.samples))
         gate.forwarding = False
         refusal = await refused(lab.target(jump=jump))
         assert "the jump host gate does not forward" in refusal.what

@@ -93,6 +93,9 @@ class Flapping:
     async def wait_lost(self) -> str:
         return "closed by box"
 
+    async def drop(self, reason: str) -> None:
+        assert reason == "closed by box"
+
 
 async def test_a_connection_that_does_not_last_is_no_success(
     monkeypatch: pytest.MonkeyPatch,
