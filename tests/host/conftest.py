@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.host.gpuhost import GpuHost, HostMissing, project_binds, running_host
+from tests.host.measured import RESULTS
 from tests.host.watching import Watcher, watching
 
+HERE = Path(__file__).parent
 REQUIRED = "DDTUI_REQUIRE_HOST_TESTS"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark every test of this folder."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.host)
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +40,11 @@ async def watcher(gpuhost: GpuHost) -> AsyncIterator[Watcher]:
     """Watches units of the host as ddtui does, and ends all of it with the test."""
     async with watching(gpuhost) as watcher:
         yield watcher
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what was measured."""
+    if RESULTS:
+        terminalreporter.section("measured on the test host")
+        for line in RESULTS:
+            terminalreporter.line(line)

@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = Path(__file__).with_name("gpuhost.sh")
@@ -21,6 +21,12 @@ SHIM = Path(__file__).with_name("shim") / "nvidia-smi"
 CAPTURES = ROOT / "tests" / "fixtures" / "nvidia-smi"
 _SHARE = "/usr/local/lib/gpuhost/nvidia-smi"
 _CONTROL = "/etc/gpuhost/nvidia-smi"
+_SIMULATED = "/opt/simulated"
+_LAUNCHER = """import sys
+from ddtui.demo.engine_process import main
+if __name__ == "__main__":
+    sys.exit(main())
+"""
 _FOLDER_PREFIX = "ddtui-host-"
 T = TypeVar("T")
 
@@ -69,6 +75,8 @@ class GpuHost:
             self.write(f"{_SHARE}/{file.name}", file.read_bytes())
         self.write(f"{_SHARE}/shim", SHIM.read_bytes(), mode=0o755)
         self.nvidia_smi()
+        self.write(f"{_SIMULATED}/sglang/__init__.py", "")
+        self.write(f"{_SIMULATED}/sglang/launch_server.py", _LAUNCHER)
 
     def purge(self) -> None:
         """End it and remove every trace."""
@@ -172,19 +180,30 @@ class GpuHost:
         user: str = "",
         service: str = "",
         unit: str = "",
+        folder: str = "/etc/systemd/system",
         start: bool = True,
     ) -> None:
         """Install a system service; `service` and `unit` are further lines of these sections."""
         line = exec_start if isinstance(exec_start, str) else exec_line(exec_start)
-        self.write(f"/etc/systemd/system/{name}", unit_file(line, user, service, unit))
+        self.write(f"{folder}/{name}", unit_file(line, user, service, unit))
         self.systemctl("daemon-reload")
         if start:
             self.systemctl("restart", name)
 
+    @contextlib.contextmanager
+    def unit(self, name: str, exec_start: str | Sequence[str], **options: Any) -> Iterator[GpuHost]:
+        """`install_unit`, and its removal at the end."""
+        try:
+            self.install_unit(name, exec_start, **options)
+            yield self
+        finally:
+            self.remove_unit(name)
+
     def remove_unit(self, name: str) -> None:
         """Stop a service and forget it."""
         self.systemctl("stop", name, check=False)
-        self.exec("rm", "-rf", *(f"/etc/systemd/system/{name}{end}" for end in ("", ".d")))
+        for folder in ("/etc", "/run", "/usr/lib"):
+            self.exec("rm", "-rf", *(f"{folder}/systemd/system/{name}{end}" for end in ("", ".d")))
         self.systemctl("daemon-reload")
         self.systemctl("reset-failed", name, check=False)
 
@@ -225,6 +244,7 @@ def unit_file(exec_start: str, user: str = "", service: str = "", unit: str = ""
     return (
         f"[Unit]\nDescription=test service\n{unit}\n"
         "[Service]\nType=simple\nLogRateLimitIntervalSec=1s\nLogRateLimitBurst=1000000\n"
+        f"Environment=PYTHONPATH={_SIMULATED}\n"
         f"TimeoutStopSec=10\n{f'User={user}' if user else ''}\nExecStart={exec_start}\n{service}\n"
         "[Install]\nWantedBy=default.target\n"
     )
@@ -277,7 +297,18 @@ def project_binds() -> list[Path]:
     return binds
 
 
+ENGINE = "llm-sglang.service"
+DFLASH = (
+    *("--model-path", "/models/kimi", "--tp-size", "2", "--enable-metrics"),
+    *("--speculative-algorithm", "DFLASH", "--speculative-draft-model-path", "/models/draft"),
+    *("--speculative-dflash-block-size", "8"),
+)
+
+
 def engine_command(*flags: str, port: int = 30000, load_seconds: float = 4.0) -> list[str]:
-    """The simulated engine as a program, with `flags` of its own or of SGLang's."""
+    """The simulated engine (ddtui.demo.engine_process) by the name of the real one.
+
+    `flags` are its own or SGLang's.
+    """
     own = ["--port", str(port), "--load-seconds", str(load_seconds)]
-    return [sys.executable, "-m", "ddtui.demo.engine_process", *own, *flags]
+    return [sys.executable, "-m", "sglang.launch_server", *own, *flags]

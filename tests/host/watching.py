@@ -10,6 +10,7 @@ from typing import Any
 
 from ddtui.collect.monitor import Monitor
 from ddtui.collect.settings import HostSettings
+from ddtui.core.engine import Engine
 from ddtui.core.host_state import HostState
 from ddtui.core.samples import AnySample, LinkSample, LinkState, UnitSample, UnitStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot
@@ -26,7 +27,7 @@ class Watching:
 
     def __init__(self, host: GpuHost, unit: str | None, user: str = "ops", **settings: Any) -> None:
         self.name = host.name if user == "ops" else f"{host.name}-{user}"
-        self.engine = SGLANG
+        self.engine: Engine = SGLANG
         self.host = SshHost(self.name, ssh_config=host.ssh_config)
         self.settings = HostSettings(unit=unit, **settings)
         self.state = HostState(self.name, SGLANG, gpu_interval=self.settings.gpu_interval)
