@@ -45,6 +45,8 @@ class Change(msgspec.Struct, frozen=True):
     after: str | None
     knob: str = ""
     """The knob it comes from, if it comes from one."""
+    note: str = ""
+    """Why this flag changes with the knob, where that does not go without saying."""
 
 
 class Level(enum.StrEnum):

@@ -31,6 +31,16 @@ def engine_arguments(command_line: Sequence[str]) -> list[str] | None:
     return _find(list(command_line), _DEEPEST)
 
 
+def arguments_start(command_line: Sequence[str]) -> int | None:
+    """Where the engine's own arguments begin in a command line that starts SGLang itself.
+
+    None when it does not, and when the engine is started within a script (`bash -c '...'`), whose
+    words are not those of the command line.
+    """
+    found = _find(list(command_line), 0)
+    return None if found is None else len(command_line) - len(found)
+
+
 def _find(words: list[str], depth: int) -> list[str] | None:
     for index, word in enumerate(words):
         following = words[index + 1] if index + 1 < len(words) else ""
@@ -93,7 +103,7 @@ def flags(command_line: Sequence[str]) -> dict[str, str]:
         name, separator, value = word[2:].partition("=")
         if not separator:
             values = []
-            while index < len(words) and _is_value(words[index]):
+            while index < len(words) and is_value(words[index]):
                 values.append(words[index])
                 index += 1
             value = " ".join(values) if values else "true"
@@ -102,7 +112,8 @@ def flags(command_line: Sequence[str]) -> dict[str, str]:
     return result
 
 
-def _is_value(word: str) -> bool:
+def is_value(word: str) -> bool:
+    """Whether a word after a flag is its value, as argparse sees it: no dash, or a number."""
     return not word.startswith("-") or _NEGATIVE.match(word) is not None
 
 
