@@ -223,14 +223,16 @@ JOURNAL = Program(
 scope=$1 unit=$2 cursor=$3 lines=$4
 [ "$scope" = user ] && flag=--user-unit || flag=--unit
 if [ -n "$cursor" ]; then set -- --cursor="$cursor" --no-tail; else set -- --lines="$lines"; fi
+# its hint about missing rights comes with texts only, never with JSON
+[ "$scope" = user ] || journalctl --no-pager --lines=0 "$flag=$unit" </dev/null >/dev/null
 supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """,
 )
 """Arguments: `system` or `user`, the unit, a cursor or empty, how many old lines without a cursor.
 Begins at the cursor's own entry, or at the next one when that is gone. Prints one JSON object an
 entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them.
-It is not told to be quiet: its hint about missing rights (standard error) is the only sign of
-them."""
+What journalctl
+says of missing rights is on standard error."""
 
 JOURNAL_INVOCATION = Program(
     "ddtui:journal-invocation",
@@ -366,9 +368,9 @@ say bash "$BASH_VERSION"
 say systemd "$(systemctl --version 2>&1 | head -n 1)"
 say state "$(systemctl is-system-running 2>&1)"
 say journalctl "$(command -v journalctl)"
-last() { journalctl --no-pager -n 1 -o cat "$@"; }
+last() { journalctl --no-pager -n 1 "$@"; }
 say journal "$(last ${1:+--unit="$1"} 2>&1 >/dev/null | head -n 2 | tr '\\n' ' ')"
-say journal_entries "$(last --quiet ${1:+--unit="$1"} 2>/dev/null | head -c 1 | wc -c)"
+say journal_entries "$(last -o cat ${1:+--unit="$1"} 2>/dev/null | head -c 1 | wc -c)"
 say nvidia_smi "$(command -v "${2:-nvidia-smi}")"
 smi=$("${2:-nvidia-smi}" --query-gpu=index,name,driver_version --format=csv,noheader 2>&1)
 say nvidia_smi_status "$?"

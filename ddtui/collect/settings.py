@@ -29,7 +29,8 @@ class HostSettings(msgspec.Struct, frozen=True):
     gpu_interval: float = 1.0
     system_interval: float = 1.0
     engine_interval: float = 1.0
-    processes_interval: float = 5.0
+    processes_interval: float = 10.0
+    """Each look starts an nvidia-smi, which costs 30 ms of CPU."""
     hub_cache: str | None = None
     api_key: Callable[[], str | None] = _no_key
     """Gives the engine's API key when it is needed; the key itself is kept nowhere."""
