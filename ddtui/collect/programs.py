@@ -231,8 +231,7 @@ supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """Arguments: `system` or `user`, the unit, a cursor or empty, how many old lines without a cursor.
 Begins at the cursor's own entry, or at the next one when that is gone. Prints one JSON object an
 entry (see systemd.journal-fields(7)), the lines of the service manager about the unit among them.
-What journalctl
-says of missing rights is on standard error."""
+What journalctl says of missing rights is on standard error."""
 
 JOURNAL_INVOCATION = Program(
     "ddtui:journal-invocation",

@@ -57,10 +57,11 @@ InvocationID=e6a941403bd343afa98c9e53b071ed10
 sglang.launch_server
 --api-key
 verysecret
---port
-30002
+--served-model-name
 two\\ words
 $'\\303\\274n\\303\\257'
+--port
+30002
 @end"""
 
 
@@ -100,7 +101,7 @@ class TestStatus:
 
     def test_the_running_process_tells_the_command_line_exactly(self) -> None:
         unit = status(RUNNING.splitlines())
-        assert unit.command_line[-4:] == ("--port", "30002", "two words", "ünï")
+        assert unit.command_line[-4:] == ("two words", "ünï", "--port", "30002")
 
     def test_secrets_are_gone(self) -> None:
         unit = status(RUNNING.splitlines())
