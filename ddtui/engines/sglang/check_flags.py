@@ -1,0 +1,192 @@
+"""Rules about flags: unknown, removed, of the wrong type, abbreviated, secret, missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ddtui.core.launch import Finding, Level
+from ddtui.core.redact import is_secret_name
+from ddtui.engines.sglang.check_context import Say, View, rule
+from ddtui.engines.sglang.command import Occurrence
+from ddtui.engines.sglang.server_flags import FlagInfo, ServerFlags, ValueType
+
+_REMOVED: dict[str, tuple[str, str]] = {
+    "speculative-dflash-draft-window-size": ("0.5.20", "speculative-draft-window-size"),
+    "speculative-skip-dp-mlp-sync": ("0.5.23", ""),
+    "speculative-ngram-min-match-window-size": ("0.5.10", "speculative-ngram-min-bfs-breadth"),
+    "speculative-ngram-max-match-window-size": ("0.5.10", "speculative-ngram-max-trie-depth"),
+    "speculative-ngram-branch-length": ("0.5.10", "speculative-ngram-max-trie-depth"),
+}
+"""Flags that SGLang had: the version without them, and what came in their place."""
+
+_EXIT_2 = "the server would exit with status 2 at once: unrecognized arguments"
+
+
+def _unknown(view: View) -> Iterator[tuple[Occurrence, ServerFlags]]:
+    server = view.server
+    if server is not None:
+        for use in view.occurrences:
+            if server.find(use.name) is None:
+                yield use, server
+
+
+@rule("removed-flag", _EXIT_2)
+def removed_flag(view: View, say: Say) -> Iterator[Finding]:
+    """A flag that this version no longer has."""
+    for use, server in _unknown(view):
+        if use.name in _REMOVED:
+            since, instead = _REMOVED[use.name]
+            has = instead and server.knows(instead)
+            yield say.error(
+                f"--{use.name} is gone since SGLang {since}{_version(server)}",
+                f"use --{instead}" if has else "leave it out",
+            )
+
+
+@rule("unknown-flag", _EXIT_2)
+def unknown_flag(view: View, say: Say) -> Iterator[Finding]:
+    """A flag that this server does not have. One that it runs with is only doubted."""
+    for use, server in _unknown(view):
+        if use.name in _REMOVED:
+            continue
+        near = server.nearest(use.name)
+        remedy = f"did you mean --{near}?" if near else ""
+        if use.name not in view.before:
+            yield say.error(f"--{use.name} is no flag of this server{_version(server)}", remedy)
+        elif server.complete:
+            yield say.warning(
+                f"--{use.name} stands in the unit already, and is not in the server's --help",
+                remedy,
+                "help leaves out flags that are on their way out: the next version may refuse it",
+            )
+
+
+def _version(server: ServerFlags) -> str:
+    return f" ({server.version})" if server.version else ""
+
+
+@rule("abbreviated-flag", "a later version may have a second flag that begins so, and refuse it")
+def abbreviated_flag(view: View, say: Say) -> Iterator[Finding]:
+    """A beginning of a flag's name, which argparse completes."""
+    if view.server is None or not view.server.complete:
+        return
+    for use in view.occurrences:
+        info = view.server.find(use.name)
+        if info is not None and view.server.exact(use.name) is None:
+            yield say.warning(f"--{use.name} is short for --{info.name}", f"write --{info.name}")
+
+
+@rule("wrong-choice", "the server would exit with status 2 at once: invalid choice")
+def wrong_choice(view: View, say: Say) -> Iterator[Finding]:
+    """A value that is none of a flag's choices."""
+    for use, info in _known(view):
+        wrong = [value for value in use.values if info.choices and value not in info.choices]
+        for value in wrong:
+            yield say.error(
+                f"--{use.name}: {_shown(use.name, value)} is none of its choices",
+                f"choose from {', '.join(info.choices)}",
+            )
+
+
+@rule("missing-value", "the server would exit with status 2 at once: expected one argument")
+def missing_value(view: View, say: Say) -> Iterator[Finding]:
+    """A flag without the value that it takes."""
+    if view.server is None or not view.server.complete:
+        return
+    for use, info in _known(view):
+        if info.takes_value and not info.optional_value and not use.values:
+            yield say.error(f"--{use.name} needs a value")
+
+
+@rule("unexpected-value", "the server would exit with status 2 at once")
+def unexpected_value(view: View, say: Say) -> Iterator[Finding]:
+    """A value, or several, for a flag that takes none, or one."""
+    words, uses = view.line.argv, view.occurrences
+    for at, use in enumerate(uses):
+        info = None if view.server is None else view.server.find(use.name)
+        if info is None:
+            continue
+        if not info.takes_value and use.joined:
+            yield say.error(f"--{use.name} takes no value", f"write --{use.name} alone")
+        stray = words[use.end : uses[at + 1].begin if at + 1 < len(uses) else len(words)]
+        if stray and view.server is not None and view.server.complete:
+            shown = " ".join(_shown(use.name, word) for word in stray)
+            yield say.error(f"{shown} after --{use.name} belongs to no flag")
+
+
+@rule("wrong-type", "the server would exit with status 2 at once: invalid value")
+def wrong_type(view: View, say: Say) -> Iterator[Finding]:
+    """A text where the server has a number."""
+    for use, info in _known(view):
+        if info.choices or not use.values:
+            continue
+        kind = _INTEGERS.get(info.name, info.type)
+        for value in use.values:
+            if kind in (ValueType.INTEGER, ValueType.NUMBER) and not _is_number(value):
+                yield say.error(f"--{use.name}: {_shown(use.name, value)} is not a number")
+            elif kind is ValueType.INTEGER and not _is_integer(value):
+                # A reported integer may be the value of a flag that takes fractions too.
+                level = Level.ERROR if info.name in _INTEGERS else Level.WARNING
+                yield say(level, f"--{use.name}: {value} is not an integer")
+
+
+_INTEGERS = dict.fromkeys(
+    (
+        "port", "tp-size", "dp-size", "pp-size", "ep-size", "page-size", "context-length",
+        "max-running-requests", "max-total-tokens", "chunked-prefill-size",
+        "speculative-num-draft-tokens", "speculative-num-steps", "speculative-eagle-topk",
+        "speculative-dflash-block-size", "speculative-ddtree-block-size",
+        "speculative-ddtree-budget", "speculative-draft-window-size",
+        "speculative-dflash-draft-window-size", "speculative-draft-sink-size",
+        "speculative-dflash-tree-width", "speculative-dflash-verify-budget",
+    ),
+    ValueType.INTEGER,
+)  # fmt: skip
+"""Flags that are integers in every version, whatever a server reports of them."""
+
+
+def _known(view: View) -> Iterator[tuple[Occurrence, FlagInfo]]:
+    if view.server is not None:
+        for use in view.occurrences:
+            info = view.server.find(use.name)
+            if info is not None:
+                yield use, info
+    else:
+        for use in view.occurrences:
+            if use.name in _INTEGERS:
+                yield use, FlagInfo(use.name, type=ValueType.INTEGER)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_integer(text: str) -> bool:
+    try:
+        int(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _shown(name: str, value: str) -> str:
+    return "its value" if is_secret_name(name) else repr(value[:80])
+
+
+@rule("secret-on-command-line", "every user of the host sees it in the list of processes")
+def secret_on_command_line(view: View, say: Say) -> Iterator[Finding]:
+    """An API key in the unit's command."""
+    for use in view.occurrences:
+        if use.values and is_secret_name(use.name):
+            yield say.note(f"--{use.name} stands on the command line with its secret")
+
+
+@rule("metrics-off", "throughput and acceptance are then read from the log, which is coarser")
+def metrics_off(view: View, say: Say) -> Iterator[Finding]:
+    """Without metrics ddtui sees less."""
+    if not view.on("enable-metrics"):
+        yield say.note("--enable-metrics is not set: ddtui sees less", "add --enable-metrics")
