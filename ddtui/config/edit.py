@@ -38,10 +38,26 @@ _HOSTS = """
 """
 
 
+_PRESETS = """
+# One section a preset: knobs, flags of the server, and variables of the unit. A project's presets
+# go into ddtui.toml of the folder that ddtui is started in.
+#
+# [presets.budget-16]
+# description = "a tree of 16 nodes"
+# extends = "another preset"
+# budget = 16
+# window = "none"
+# flags = { "mem-fraction-static" = 0.85, "disable-cuda-graph" = true }
+# unset = ["chunked-prefill-size"]
+# environment = { SGLANG_DDTREE_MAX_TOPK = "8" }
+# unset_environment = ["NCCL_DEBUG"]
+"""
+
+
 def default_text() -> str:
     """The file that `ddtui config init` writes: every option, commented out, with its meaning."""
     parts = [_HEAD, "\n[ui]\n", *_option_lines(UiOptions), _KEYS, _HOSTS]
-    parts += _option_lines(HostOptions)
+    parts += [*_option_lines(HostOptions), _PRESETS]
     return "".join(parts)
 
 
@@ -66,6 +82,7 @@ _EXAMPLES = {
     "api_key_command": '["pass", "show", "llm"]',
     "nvidia_smi": '"/usr/bin/nvidia-smi"',
     "hub_cache": '"/data/huggingface/hub"',
+    "knobs": '{ budget = "speculative-ddtree-budget" }',
 }
 
 

@@ -24,9 +24,13 @@ from ddtui.config.model import (
     option_fields,
 )
 from ddtui.config.paths import ConfigPath, find_config
+from ddtui.config.preset_tables import Found, mapping_problems, preset_problems
 
 MAX_BYTES = 1_000_000
-TABLES = ("ui", "keys", "hosts")
+TABLES = ("ui", "keys", "hosts", "presets")
+
+_NAMED = ("hosts", "presets")
+"""Tables that hold one table a name."""
 
 _LITERAL_KEY = (
     "an API key must not stand in this file, where backups and screen shares would show it;"
@@ -96,18 +100,16 @@ def parse(text: str, file: Path) -> Config:
     problems = list(_document_problems(document))
     if problems:
         lines = key_lines(text)
-        placed = [_placed(where, message, file, lines) for where, message in problems]
-        raise ConfigError(sorted(placed, key=lambda problem: problem.line or 0))
+        found = [placed(where, message, file, lines) for where, message in problems]
+        raise ConfigError(sorted(found, key=lambda problem: problem.line or 0))
     document["keys"] = dict(_flat(document.get("keys", {})))
     return msgspec.convert(document, Config, strict=True)
 
 
-_Found = tuple[tuple[str, ...], str]
-
-
-def _placed(
+def placed(
     where: tuple[str, ...], message: str, file: Path, lines: Mapping[tuple[str, ...], int]
 ) -> Problem:
+    """A mistake with its file, line, table and key."""
     # The key itself, else its table; a table that has only tables inside has no line of its own.
     upwards = [lines[where[:n]] for n in range(len(where), 0, -1) if where[:n] in lines]
     below = [line for path, line in lines.items() if path[: len(where)] == where]
@@ -118,7 +120,7 @@ def _placed(
 def _words(where: tuple[str, ...]) -> str:
     if len(where) == 1:
         return f"[{where[0]}]"
-    table, key = (where[:2], where[2:]) if where[0] == "hosts" else (where[:1], where[1:])
+    table, key = (where[:2], where[2:]) if where[0] in _NAMED else (where[:1], where[1:])
     return " ".join([f"[{'.'.join(map(_bare, table))}]", *map(_bare, key)])
 
 
@@ -126,7 +128,7 @@ def _bare(name: str) -> str:
     return name if re.fullmatch(r"[\w-]+", name, re.ASCII) else repr(name)
 
 
-def _document_problems(document: dict[str, Any]) -> Iterator[_Found]:
+def _document_problems(document: dict[str, Any]) -> Iterator[Found]:
     for name, table in document.items():
         if name not in TABLES:
             known = ", ".join(f"[{table}]" for table in TABLES)
@@ -138,6 +140,9 @@ def _document_problems(document: dict[str, Any]) -> Iterator[_Found]:
             yield from _table_problems(("ui",), table, UiOptions)
         elif name == "keys":
             yield from _keys_problems(table)
+        elif name == "presets":
+            for preset, section in table.items():
+                yield from preset_problems(("presets", preset), section)
         else:
             for host, section in table.items():
                 yield from _host_problems(host, section)
@@ -145,7 +150,7 @@ def _document_problems(document: dict[str, Any]) -> Iterator[_Found]:
 
 def _table_problems(
     where: tuple[str, ...], table: dict[str, Any], model: type[msgspec.Struct]
-) -> Iterator[_Found]:
+) -> Iterator[Found]:
     fields = option_fields(model)
     for key, value in table.items():
         if key not in fields:
@@ -165,7 +170,7 @@ def _table_problems(
             yield (*where, key), f"got {got}; expected {description(fields[key])}"
 
 
-def _keys_problems(table: dict[str, Any]) -> Iterator[_Found]:
+def _keys_problems(table: dict[str, Any]) -> Iterator[Found]:
     for action, keys in _flat(table):
         try:
             msgspec.convert({action: keys}, Keys, strict=True)
@@ -186,7 +191,7 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{name}", value
 
 
-def _host_problems(host: str, section: Any) -> Iterator[_Found]:
+def _host_problems(host: str, section: Any) -> Iterator[Found]:
     where = ("hosts", host)
     if host == DEMO:
         yield where, "the host 'demo' is built in and takes no options; use another name"
@@ -207,7 +212,9 @@ def _host_problems(host: str, section: Any) -> Iterator[_Found]:
             yield from (
                 ((*where, key), _SSH_OF_LOCAL) for key in ("ssh", "ssh_config") if key in section
             )
-        rest = {key: value for key, value in section.items() if key != "api_key"}
+        if "knobs" in section:
+            yield from mapping_problems((*where, "knobs"), section["knobs"])
+        rest = {key: value for key, value in section.items() if key not in {"api_key", "knobs"}}
         yield from _table_problems(where, rest, HostOptions)
         if {"api_key_env", "api_key_command"} <= section.keys():
             yield (*where, "api_key_command"), "stands beside api_key_env; keep one of the two"

@@ -108,6 +108,14 @@ class HostOptions(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = None
 
+    knobs: Annotated[
+        dict[str, str] | None,
+        Meta(
+            description="flags of knobs that this host's server names in its own way,"
+            ' such as { budget = "speculative-ddtree-budget" }; "env:NAME" for a variable'
+        ),
+    ] = None
+
 
 Keys = dict[str, str | tuple[str, ...]]
 
@@ -119,6 +127,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     keys: Keys = msgspec.field(default_factory=dict)
     """Action id to the key or keys that start it. Ids are checked where the actions are known."""
     hosts: Mapping[str, HostOptions] = msgspec.field(default_factory=dict)
+    presets: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    """Tables as written; `ddtui.config.presets` reads them."""
 
     def key_map(self) -> dict[str, tuple[str, ...]]:
         """Action ids with their keys, as tuples."""

@@ -16,7 +16,7 @@ def test_the_default_file_means_the_defaults() -> None:
 
 
 def test_the_default_file_shows_every_option_with_its_default() -> None:
-    set_all = re.sub(r"(?m)^# (?=\[hosts|\w+ = )", "", default_text())
+    set_all = re.sub(r"(?m)^# (?=\[(?:hosts|presets)|\w+ = )", "", default_text())
     config = parse(set_all.replace("api_key_env =", "# api_key_env ="), Path("x"))
     assert config.ui == UiOptions()
     for name, field in option_fields(HostOptions).items():

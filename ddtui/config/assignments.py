@@ -1,0 +1,80 @@
+"""Assignments of the command line: `--set budget=16 --set flag:NAME=VALUE --set env:NAME=VALUE`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ddtui.config.errors import ConfigError, Problem
+from ddtui.config.preset_tables import FLAG, VARIABLE
+from ddtui.core.knobs import (
+    KNOBS,
+    NONE,
+    TEXT_PATTERN,
+    BadValue,
+    knob_name,
+    knob_text,
+    nearest_knob,
+)
+from ddtui.core.launch import Request, Value
+
+HELP = "KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE; the value none takes it away"
+
+
+def parse_assignments(words: Iterable[str]) -> Request:
+    """What `--set` asks for. Raises ConfigError with every mistake."""
+    knobs: dict[str, Value] = {}
+    flags: dict[str, Value] = {}
+    environment: dict[str, str | None] = {}
+    problems = []
+    seen: set[tuple[str, str]] = set()
+    for word in words:
+        try:
+            kind, name, value = _assignment(word)
+        except ValueError as error:
+            problems.append(Problem(str(error), where=f"--set {word[:80]}"))
+            continue
+        if (kind, name) in seen:
+            problems.append(Problem("is set twice", where=f"--set {word[:80]}"))
+        seen.add((kind, name))
+        if kind == "env":
+            environment[name] = None if value is None else str(value)
+        else:
+            (flags if kind == "flag" else knobs)[name] = value
+    if problems:
+        raise ConfigError(problems)
+    return Request("", knobs, flags, environment)
+
+
+def _assignment(word: str) -> tuple[str, str, Value]:
+    left, sign, text = word.partition("=")
+    if not sign:
+        raise ValueError(f"has no value; expected {HELP}")
+    if text and not TEXT_PATTERN.fullmatch(text):
+        raise ValueError("the value is not one line of text")
+    kind, colon, name = left.partition(":")
+    if not colon:
+        return _knob(left, text)
+    if kind == "env":
+        if not VARIABLE.fullmatch(name):
+            raise ValueError(f"{name[:80]!r} is no name of a variable")
+        return kind, name, None if text == NONE else text
+    if kind != "flag":
+        raise ValueError(f"{kind[:80]!r} is neither flag nor env; expected {HELP}")
+    flag = name.removeprefix("--")
+    if not FLAG.fullmatch(flag):
+        raise ValueError(f"{name[:80]!r} is no name of a flag")
+    if not text:
+        raise ValueError("has no value; write flag:NAME=true for a bare flag")
+    return kind, flag, {"true": True, "false": False, NONE: None}.get(text.lower(), text)
+
+
+def _knob(name: str, text: str) -> tuple[str, str, Value]:
+    knob = knob_name(name)
+    if knob is None:
+        near = nearest_knob(name)
+        hint = f"did you mean {near}?" if near else f"knobs: {', '.join(KNOBS)}"
+        raise ValueError(f"there is no knob {name[:80]!r}; {hint} (server flags: flag:NAME=VALUE)")
+    try:
+        return "knob", knob, knob_text(knob, text)
+    except BadValue as error:
+        raise ValueError(f"got {text[:80]!r}; {error}") from error
