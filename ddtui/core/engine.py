@@ -7,6 +7,7 @@ from typing import Protocol
 
 from ddtui.core.events import AnyEvent
 from ddtui.core.samples import EngineCounters, JournalLine, ServerInfoSample
+from ddtui.core.signatures import Signatures
 
 
 class LogReader(Protocol):
@@ -29,14 +30,38 @@ class LogLabels(Protocol):
         ...
 
 
-class Engine(LogLabels, Protocol):
-    """An inference engine's own formats, as pure functions."""
+class LogDialect(Protocol):
+    """What is needed to diagnose an engine's log."""
 
     name: str
 
     def log_reader(self) -> LogReader:
         """A new reader for one invocation of the unit."""
         ...
+
+    def rank(self, text: str) -> str:
+        """Rank prefix of a line, or an empty string."""
+        ...
+
+    def is_traffic(self, text: str) -> bool:
+        """Whether a line tells of requests: it may hold a user's words, or nothing but figures."""
+        ...
+
+    def begins_run(self, text: str) -> bool:
+        """Whether a line is among the first that a start of the engine writes."""
+        ...
+
+    def flags(self, command_line: Sequence[str]) -> dict[str, str]:
+        """Flags of a command line: name without dashes to value as given, `true` for bare flags."""
+        ...
+
+    def signatures(self) -> Signatures:
+        """What the engine's log, systemd and the kernel say when it fails."""
+        ...
+
+
+class Engine(LogDialect, LogLabels, Protocol):
+    """An inference engine's own formats, as pure functions."""
 
     def port(self, command_line: Sequence[str]) -> int:
         """The HTTP port that a command line asks for, or the engine's default."""
@@ -48,10 +73,6 @@ class Engine(LogLabels, Protocol):
 
     def models(self, command_line: Sequence[str]) -> dict[str, str]:
         """`{"target": path, "drafter": path}`; the drafter only where there is one."""
-        ...
-
-    def flags(self, command_line: Sequence[str]) -> dict[str, str]:
-        """Flags of a command line: name without dashes to value as given, `true` for bare flags."""
         ...
 
     def knobs(self, values: dict[str, str | int | float | bool | None]) -> dict[str, str]:

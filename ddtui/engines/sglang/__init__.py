@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
 
 from ddtui.core.engine import LogReader
 from ddtui.core.samples import EngineCounters, ServerInfoSample
+from ddtui.core.signatures import Signatures, parse_signatures
 from ddtui.engines.sglang import endpoints, flags, knobs, log_lines, metrics
 from ddtui.engines.sglang.log_reader import SGLangLogReader
 
@@ -26,6 +29,18 @@ class SGLang:
     def severity(self, text: str, priority: int | None) -> str:
         """`error`, `warning`, `info` or `debug`; SGLang writes no level itself."""
         return log_lines.severity(text, priority)
+
+    def is_traffic(self, text: str) -> bool:
+        """Whether a line tells of requests: prompts, access log, batches, the arguments."""
+        return log_lines.is_traffic(text)
+
+    def begins_run(self, text: str) -> bool:
+        """Whether a line is among the first of a start: the launcher's hint, the arguments."""
+        return log_lines.begins_run(text)
+
+    def signatures(self) -> Signatures:
+        """The table `signatures.toml` beside this file. Raises `SignatureError`."""
+        return _signatures()
 
     def port(self, command_line: Sequence[str]) -> int:
         """The HTTP port that a command line asks for, or 30000."""
@@ -64,6 +79,12 @@ class SGLang:
     def parse_loads(self, body: bytes | str) -> EngineCounters:
         """Figures of `/v1/loads`. Raises `endpoints.NotUnderstood`."""
         return endpoints.parse_loads(body)
+
+
+@cache
+def _signatures() -> Signatures:
+    file = files(__package__).joinpath("signatures.toml")
+    return parse_signatures(file.read_text(encoding="utf-8"), f"{__package__}/signatures.toml")
 
 
 SGLANG = SGLang()

@@ -7,12 +7,13 @@ root is the exception before it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ddtui.core.events import Failed
 from ddtui.core.redact import redact_text
 from ddtui.core.text import clean
-from ddtui.engines.sglang.log_lines import EXCEPTION_NAME, without_torch_rank
+from ddtui.engines.sglang.log_lines import EXCEPTION_NAME, Message, without_torch_rank
 
 TRACEBACK = "Traceback (most recent call last):"
 _LONGEST_TRACEBACK = 2000
@@ -134,6 +135,33 @@ class Failures:
         if not own and not process.printed_usage:
             return None
         return failed(match["message"], stamp)
+
+
+class StampedTracebacks:
+    """Tracebacks of which every line has the stamp and the rank prefix of a log line.
+
+    Loggers that split messages write so, and then those of several ranks stand mixed.
+    """
+
+    def __init__(self, failures: Failures) -> None:
+        self._failures = failures
+        self._keys: dict[str, int] = {}
+        """Stand-ins for the process of each rank: negative, so that they are no real ones."""
+        self.open: set[str] = set()
+        """Ranks between a header and its last line."""
+
+    def read(self, line: Message) -> Iterable[Failed]:
+        """Take a stamped line that is nothing else."""
+        key = self._keys.setdefault(line.rank, -1 - len(self._keys))
+        if line.text.startswith(TRACEBACK):
+            self.open.add(line.rank)
+            self._failures.began(key, line.rank)
+        elif line.rank in self.open:
+            failure = self._failures.bare(line.text, line.stamp, key)
+            if failure is not None:
+                self.open.discard(line.rank)
+                return (failure,)
+        return ()
 
 
 def failed(message: str, stamp: float, rank: str = "", *, wrapper: bool = False) -> Failed:

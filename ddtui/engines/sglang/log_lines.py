@@ -125,6 +125,23 @@ def _rank(between: str) -> str | None:
     return match.group(1).strip() if match is not None else None
 
 
+_TRAFFIC = (*_REQUESTS, "INFO:     ", "server_args=")
+
+
+def is_traffic(text: str) -> bool:
+    """Whether a line tells of requests, or lists the arguments: never of a failure."""
+    start = message_start(text)
+    return start >= 0 and text.startswith(_TRAFFIC, start)
+
+
+def begins_run(text: str) -> bool:
+    """Whether a line is among the first that a start writes."""
+    start = message_start(text)
+    if start >= 0:
+        return text.startswith("server_args=", start)
+    return "sglang/launch_server.py:" in text[:300] and "UserWarning" in text[:400]
+
+
 def without_torch_rank(text: str) -> str:
     """A bare line without the `[rank0]: ` that torch puts before tracebacks of its workers."""
     if not text.startswith("[rank"):

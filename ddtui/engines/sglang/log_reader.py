@@ -24,7 +24,7 @@ from ddtui.core.samples import JournalLine
 from ddtui.engines.sglang import batches
 from ddtui.engines.sglang.arguments import Scalar, read_arguments, read_pairs
 from ddtui.engines.sglang.bars import Bar, read_bar
-from ddtui.engines.sglang.failures import TRACEBACK, WRAPPERS, Failures, failed
+from ddtui.engines.sglang.failures import TRACEBACK, WRAPPERS, Failures, StampedTracebacks, failed
 from ddtui.engines.sglang.log_lines import PLAIN_START, Message, message_start, rank_of
 from ddtui.engines.sglang.phases import Phases
 
@@ -40,6 +40,7 @@ class SGLangLogReader:
     def __init__(self) -> None:
         self._phases = Phases()
         self._failures = Failures()
+        self._stamped = StampedTracebacks(self._failures)
         self._warming_up = False
         self._draining = False
         self._handlers = self._table()
@@ -56,6 +57,9 @@ class SGLangLogReader:
             if text.startswith(phrase, start):
                 rank = rank_of(text) if start > PLAIN_START else ""
                 return handler(Message(text[start:], line.stamp, rank, line.pid))
+        if self._stamped.open or text.startswith(TRACEBACK, start):
+            rank = rank_of(text) if start > PLAIN_START else ""
+            return self._stamped.read(Message(text[start:], line.stamp, rank, line.pid))
         return ()
 
     def _table(self) -> dict[str, list[tuple[str, _Handler]]]:

@@ -1,0 +1,251 @@
+"""Chooses why an engine failed, from the exceptions and the signatures seen in its log.
+
+The first traceback that matters decides: what other processes say after it follows from it. A
+signature names it where one matches it or the lines that led to it (a compiler's error before the
+exception of the build); otherwise its own last line is the answer, never a wrapper around it.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+
+from ddtui.core.redact import redact_text
+from ddtui.core.signatures import CAUSES, UNKNOWN_RANK, Kind, Place, Signature
+from ddtui.core.text import clean
+
+EVIDENCE_LINES = 6
+_EVIDENCE_LENGTH = 600
+_LED_LINES, _LED_SECONDS = 400, 60.0
+"""How far before an exception a line may stand that led to it."""
+_CHAIN_LINES, _CHAIN_SECONDS = 150, 2.0
+"""How far after an exception that nobody knows the end of its chain may stand."""
+_HANG_SECONDS = 900.0
+"""How far before a death without an exception its reason may stand: watchdogs wait for minutes."""
+
+UNRECOGNIZED = "unrecognized"
+"""Id of a failure that no signature knows."""
+NOT_IN_LOG = "cause-not-in-log"
+"""Id where nothing in the log says what failed."""
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """Why an engine failed."""
+
+    id: str
+    """A signature's id, UNRECOGNIZED or NOT_IN_LOG."""
+    title: str
+    evidence: tuple[str, ...]
+    """The lines that prove it, secrets removed."""
+    remedy: str
+    link: str = ""
+    explanation: str = ""
+
+
+class Seen(NamedTuple):
+    """A line that was seen."""
+
+    number: int
+    """Its place in the log."""
+    stamp: float
+    text: str
+    rank: str
+    place: Place
+
+
+class Fault(NamedTuple):
+    """An exception's last line, or another line that tells of a failure."""
+
+    number: int
+    stamp: float
+    message: str
+    rank: str
+    wrapper: bool
+
+
+@dataclass
+class Sightings:
+    """Where a signature was seen: the first few times and the last few."""
+
+    signature: Signature
+    first: list[Seen] = field(default_factory=list)
+    last: deque[Seen] = field(default_factory=lambda: deque(maxlen=4))
+
+    def add(self, seen: Seen) -> None:
+        """Note one more."""
+        if len(self.first) < 4:
+            self.first.append(seen)
+        else:
+            self.last.append(seen)
+
+    def all(self) -> Iterator[Seen]:
+        """Those kept, oldest first."""
+        yield from self.first
+        yield from self.last
+
+    def copy(self) -> Sightings:
+        """One that may be added to."""
+        return Sightings(self.signature, list(self.first), self.last.copy())
+
+
+@dataclass(frozen=True)
+class Case:
+    """All that is known of a failure."""
+
+    faults: tuple[Fault, ...]
+    """Those that matter, oldest first."""
+    sightings: tuple[Sightings, ...]
+    decided: Seen | None
+    """The line that shows that the engine was done for."""
+    end: Seen
+    was_ready: bool
+    manager: tuple[str, ...]
+    """How systemd says that it ended."""
+    recent: tuple[str, ...]
+    """The last lines before the end."""
+
+
+class _Found(NamedTuple):
+    signature: Signature
+    seen: tuple[Seen, ...]
+
+
+def cause_of(case: Case) -> Cause:
+    """The cause of a failure, as far as anything tells."""
+    fault = _first_root(case)
+    found = list(_candidates(case, fault))
+    best = max(found, key=lambda each: (each.signature.rank, -each.seen[0].number), default=None)
+    if best is not None and (
+        fault is None
+        or best.signature.rank >= UNKNOWN_RANK
+        or any(seen.number == fault.number for seen in best.seen)
+    ):
+        return _known(best, fault, case)
+    if fault is not None:
+        return _unrecognized(fault, case)
+    return _not_in_log(case)
+
+
+def _first_root(case: Case) -> Fault | None:
+    """The first failure that is none of the reports of other failures."""
+    wrappers = {
+        seen.number
+        for each in case.sightings
+        if each.signature.kind is Kind.WRAPPER
+        for seen in each.all()
+    }
+    roots = [fault for fault in case.faults if not fault.wrapper and fault.number not in wrappers]
+    if case.was_ready and case.decided is not None:
+        # A process says that it failed, and then prints the traceback of it.
+        later = [fault for fault in roots if fault.number >= case.decided.number]
+        return next(iter(later), None) or (roots[-1] if roots else None)
+    return roots[0] if roots else None
+
+
+def _candidates(case: Case, fault: Fault | None) -> Iterator[_Found]:
+    led: list[_Found] = []
+    chain: list[_Found] = []
+    for each in case.sightings:
+        signature = each.signature
+        if signature.kind not in CAUSES:
+            continue
+        outside = tuple(seen for seen in each.all() if seen.place is not Place.ENGINE)
+        if outside:
+            yield _Found(signature, outside)
+        inside = tuple(seen for seen in each.all() if seen.place is Place.ENGINE)
+        if not inside:
+            continue
+        if signature.decides and signature.rank >= UNKNOWN_RANK:
+            yield _Found(signature, inside)
+        elif fault is None:
+            near = tuple(
+                seen
+                for seen in inside
+                if not case.was_ready or seen.stamp >= case.end.stamp - _HANG_SECONDS
+            )
+            if near:
+                yield _Found(signature, near)
+        else:
+            before = tuple(seen for seen in inside if _leads_to(seen, fault))
+            after = tuple(seen for seen in inside if _follows(seen, fault))
+            if before:
+                led.append(_Found(signature, before))
+            elif after:
+                chain.append(_Found(signature, after))
+    yield from led
+    if not any(each.signature.rank >= UNKNOWN_RANK for each in led):
+        yield from chain
+
+
+def _leads_to(seen: Seen, fault: Fault) -> bool:
+    return (
+        fault.number - _LED_LINES <= seen.number <= fault.number
+        and fault.stamp - seen.stamp <= _LED_SECONDS
+    )
+
+
+def _follows(seen: Seen, fault: Fault) -> bool:
+    return (
+        fault.number < seen.number <= fault.number + _CHAIN_LINES
+        and seen.stamp - fault.stamp <= _CHAIN_SECONDS
+    )
+
+
+def _known(found: _Found, fault: Fault | None, case: Case) -> Cause:
+    signature = found.signature
+    lines = [seen.text for seen in found.seen[:3]]
+    if fault is not None and not any(fault.message in line for line in lines):
+        lines.append(fault.message)
+    return Cause(
+        signature.id,
+        signature.title,
+        _evidence(*lines, *case.manager[-1:]),
+        signature.remedy,
+        signature.links[0] if signature.links else "",
+        signature.cause,
+    )
+
+
+def _unrecognized(fault: Fault, case: Case) -> Cause:
+    return Cause(
+        UNRECOGNIZED,
+        shown(fault.message),
+        _evidence(fault.message, *case.manager[-1:]),
+        "No signature is known for this. The traceback above this line in the log says where it"
+        " happened; search the engine's issues for its text.",
+    )
+
+
+def _not_in_log(case: Case) -> Cause:
+    wrappers = [
+        seen.text
+        for each in case.sightings
+        if each.signature.kind is Kind.WRAPPER
+        for seen in each.first[:1]
+    ]
+    title = "The log does not say what failed"
+    if wrappers:
+        title += ": it only reports that one of the engine's processes did"
+    elif case.manager:
+        title += ": only systemd tells of the end"
+    return Cause(
+        NOT_IN_LOG,
+        title,
+        _evidence(*(wrappers or case.recent[-3:]), *case.manager[-2:]),
+        "Look at the whole log of this start (journalctl -a _SYSTEMD_INVOCATION_ID=...), at"
+        " journalctl -k, and at `systemctl status`.",
+    )
+
+
+def _evidence(*lines: str) -> tuple[str, ...]:
+    unique = dict.fromkeys(shown(line) for line in lines if line.strip())
+    return tuple(unique)[:EVIDENCE_LINES]
+
+
+def shown(text: str) -> str:
+    """A line of a log made safe to show."""
+    return redact_text(clean(text.strip(), _EVIDENCE_LENGTH))

@@ -1,0 +1,383 @@
+"""Gathers what the log of one invocation says: how far it came, whether it failed, and why.
+
+Lines are taken in any number, and only what may matter is kept. The root cause is told before the
+wrappers around it (`cause_of_failure.py`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ddtui.core.cause_of_failure import Case, Cause, Fault, Seen, Sightings, cause_of, shown
+from ddtui.core.decode_figures import DecodeFigures, DecodeSummary
+from ddtui.core.engine import LogDialect
+from ddtui.core.events import (
+    AnyEvent,
+    Configured,
+    Decoded,
+    Draining,
+    Failed,
+    FiredUp,
+    Phase,
+    PhaseBegan,
+    PhaseEnded,
+    PortOpened,
+)
+from ddtui.core.load_phases import PhaseTimeline
+from ddtui.core.samples import JournalLine, UnitStatus
+from ddtui.core.signatures import CAUSES, Kind, Place, Signature
+
+FAULTS_KEPT = 200
+CONFIG_KEPT = 2000
+MATCHED_TEXT = 2000
+"""Characters of a line that signatures are searched for in."""
+ACCEPTANCE_LINES = 5
+"""Decode lines that a judgement of the acceptance length needs at least."""
+BEFORE_THE_END = 30.0
+"""Seconds before an engine that was ready died: what failed earlier was survived."""
+
+Scalar = str | int | float | bool | None
+
+_RESULT = re.compile(r"Failed with result '(?!success)")
+_EXITED = re.compile(r"Main process exited, code=(?:exited, status=[1-9]|killed|dumped)")
+_RESTARTS = re.compile(r"restart counter is at (\d+)")
+_SOURCE = re.compile(r"(?:\[rank\d+\]: ?)?(?:    |  File \")")
+"""What a traceback quotes: code, whose words say nothing of what happened."""
+_SIGNALS = {6: "ABRT", 7: "BUS", 9: "KILL", 11: "SEGV", 15: "TERM"}
+
+
+class PhaseSpan(msgspec.Struct, frozen=True):
+    """One phase of the start. Times are Unix seconds on the clock of the log."""
+
+    name: str
+    start: float | None
+    end: float | None
+    """None where the log does not tell of its end."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """Something worth knowing that is no failure."""
+
+    id: str
+    title: str
+    remedy: str
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """What the log of one invocation says."""
+
+    engine: str
+    version: str
+    ready: bool
+    """The start ended with an engine that reports to be up, and it has not failed since. An orderly
+    stop that was asked for does not change that (see `stopped`)."""
+    failed: bool
+    cause: Cause | None
+    """Of a failure; None where there is none."""
+    phases: tuple[PhaseSpan, ...]
+    config: dict[str, Scalar]
+    """Arguments that the log proves, secrets masked."""
+    decode: DecodeSummary
+    notes: tuple[Note, ...] = ()
+    stopped: bool = False
+    """It was told to stop."""
+    restarts: int = 0
+    """As systemd counts them in the log."""
+    lines: int = 0
+    earlier: int = 0
+    """Invocations in the same log before this one."""
+
+
+class Examination:
+    """Gathers what the lines of one invocation say. Memory does not grow with the log."""
+
+    def __init__(self, dialect: LogDialect) -> None:
+        self._dialect = dialect
+        self._signatures = dialect.signatures()
+        self.lines = 0
+        self.revision = 0
+        """Grows whenever something is seen that may change the cause."""
+        self._timeline: PhaseTimeline | None = None
+        self._config: dict[str, Scalar] = {}
+        self._decode = DecodeFigures()
+        self._fired_up: Seen | None = None
+        self._draining: float | None = None
+        self._faults: list[Fault] = []
+        self._has_ranks = False
+        self._sightings: dict[str, Sightings] = {}
+        self._decided: Seen | None = None
+        self._died = False
+        self._manager: deque[str] = deque(maxlen=4)
+        self._recent: deque[str] = deque(maxlen=4)
+        self._restarts = 0
+        self._marks: dict[str, set[str]] = {}
+        self._ranks: dict[int | None, str] = {}
+        self._stamp = 0.0
+
+    @property
+    def went_on(self) -> bool:
+        """Whether the start has come so far that the first words of a start begin another one."""
+        timeline = self._timeline
+        return (
+            self._fired_up is not None
+            or bool(self._faults)
+            or self._decided is not None
+            or self._died
+            or (timeline is not None and len(timeline.stretches) > 1)
+        )
+
+    def take(self, line: JournalLine, events: Iterable[AnyEvent]) -> None:
+        """Take a line with what the engine's reader made of it."""
+        self.lines += 1
+        self._stamp = line.stamp or self._stamp
+        if line.from_manager:
+            self._take_manager(line)
+            return
+        if self._timeline is None:
+            self._timeline = PhaseTimeline(line.stamp)
+        for event in events:
+            self._take_event(event)
+        if line.bar or line.continued or self._dialect.is_traffic(line.text):
+            return
+        if _SOURCE.match(line.text) is not None:
+            return
+        rank = self._dialect.rank(line.text)
+        if rank:
+            self._has_ranks = True
+            self._ranks[line.pid] = rank
+        if self._decided is None:
+            self._recent.append(line.text[:MATCHED_TEXT])
+        self._match(line, rank or self._ranks.get(line.pid, ""))
+
+    # ---- lines ----------------------------------------------------------------------------------
+
+    def _take_manager(self, line: JournalLine) -> None:
+        text = line.text[:MATCHED_TEXT]
+        if _RESULT.search(text) or (_EXITED.search(text) and self._draining is None):
+            self._died = True
+            self._manager.append(text)
+            self.revision += 1
+        restarts = _RESTARTS.search(text)
+        if restarts is not None:
+            self._restarts = int(restarts[1])
+        for signature in self._signatures.matches(text, Place.SYSTEMD):
+            self._see(signature, Seen(self.lines, line.stamp, text, "", Place.SYSTEMD))
+
+    def _match(self, line: JournalLine, rank: str) -> None:
+        text = line.text[:MATCHED_TEXT]
+        found = self._signatures.matches(text, Place.ENGINE)
+        if found and not any(each.kind is Kind.HARMLESS for each in found):
+            seen = Seen(self.lines, line.stamp, text, rank, Place.ENGINE)
+            for signature in found:
+                if self._holds(signature, rank):
+                    self._see(signature, seen)
+        for mark in self._signatures.marks_in(text):
+            self._marks.setdefault(mark, set()).add(rank)
+
+    def _holds(self, signature: Signature, rank: str) -> bool:
+        """Whether what must, and must not, have been said before by this rank has."""
+        passed = any(self._passed(mark, rank) for mark in signature.before)
+        return not passed and (
+            not signature.after or any(self._passed(mark, rank) for mark in signature.after)
+        )
+
+    def _passed(self, mark: str, rank: str) -> bool:
+        ranks = self._marks.get(mark)
+        return ranks is not None and (rank in ranks or (not rank and bool(ranks)))
+
+    def _see(self, signature: Signature, seen: Seen) -> None:
+        self._sightings.setdefault(signature.id, Sightings(signature)).add(seen)
+        if signature.kind in CAUSES or signature.decides:
+            self.revision += 1
+        if signature.decides and self._decided is None and self._draining is None:
+            self._decided = seen
+
+    # ---- events ---------------------------------------------------------------------------------
+
+    def _take_event(self, event: AnyEvent) -> None:
+        timeline = self._timeline
+        assert timeline is not None  # noqa: S101  # set by take
+        match event:
+            case PhaseBegan():
+                self._survived(event)
+                timeline.begin(event.phase, event.stamp, event.rank)
+            case PhaseEnded():
+                timeline.end(event.phase, event.stamp, event.rank, event.seconds, event.memory_used)
+            case PortOpened():
+                # It is opened only once every rank is up: none of what failed before did matter.
+                self._forget_faults()
+                timeline.begin(Phase.WARMUP, event.stamp)
+            case FiredUp():
+                self._forget_faults()
+                self._fired_up = Seen(self.lines, event.stamp, "", "", Place.ENGINE)
+                timeline.finish(event.stamp)
+                self.revision += 1
+            case Draining():
+                self._draining = event.stamp
+            case Configured(values=values):
+                if len(self._config) < CONFIG_KEPT:
+                    self._config.update(values)
+                    timeline.tp = _tp(self._config)
+            case Decoded():
+                self._decode.add(event)
+            case Failed():
+                self._add_fault(event)
+            case _:
+                pass
+
+    def _add_fault(self, event: Failed) -> None:
+        if len(self._faults) >= FAULTS_KEPT:
+            if self._fired_up is None or self._decided is not None:
+                return
+            del self._faults[0]
+        self._faults.append(
+            Fault(self.lines, event.stamp, event.message, event.rank, event.wrapper)
+        )
+        self.revision += 1
+
+    def _survived(self, event: PhaseBegan) -> None:
+        """A rank that goes on has survived what failed in it before."""
+        if not self._faults or self._decided is not None or event.phase is Phase.STARTING:
+            return
+        if event.rank or not self._has_ranks:
+            self._faults = [fault for fault in self._faults if fault.rank != event.rank]
+
+    def _forget_faults(self) -> None:
+        if self._decided is None:
+            self._faults.clear()
+            self._sightings = {
+                name: each
+                for name, each in self._sightings.items()
+                if each.signature.kind is Kind.NOTE
+            }
+
+    # ---- the end --------------------------------------------------------------------------------
+
+    def failed(self, unit: UnitStatus | None = None) -> bool:
+        """Whether the engine has failed in this invocation."""
+        if self._decided is not None or self._died or _unit_failed(unit):
+            return True
+        if any(
+            each.signature.kind in (Kind.SYSTEMD, Kind.KERNEL) for each in self._sightings.values()
+        ):
+            return True
+        return self._fired_up is None and self._draining is None and bool(self._faults)
+
+    def cause(self, unit: UnitStatus | None = None, kernel: Sequence[str] = ()) -> Cause | None:
+        """Why the engine failed; None when it has not."""
+        return cause_of(self._case(unit, kernel)) if self.failed(unit) else None
+
+    def _case(self, unit: UnitStatus | None, kernel: Sequence[str]) -> Case:
+        sightings = {name: each.copy() for name, each in self._sightings.items()}
+        manager = list(self._manager)
+        ending = _ending(unit) if _unit_failed(unit) else ""
+        if ending and not manager:
+            manager = [ending]
+        outside = [(Place.SYSTEMD, ending)] if ending else []
+        outside += [(Place.KERNEL, text[:MATCHED_TEXT]) for text in kernel]
+        for place, text in outside:
+            for signature in self._signatures.matches(text, place):
+                seen = Seen(self.lines + 1, self._stamp, text, "", place)
+                sightings.setdefault(signature.id, Sightings(signature)).add(seen)
+        end = self._decided or Seen(self.lines, self._stamp, "", "", Place.ENGINE)
+        ready = self._fired_up
+        was_ready = ready is not None and (
+            self._decided is None or ready.number < self._decided.number
+        )
+        return Case(
+            faults=tuple(fault for fault in self._faults if self._matters(fault, end, was_ready)),
+            sightings=tuple(sightings.values()),
+            decided=self._decided,
+            end=end,
+            was_ready=was_ready,
+            manager=tuple(manager),
+            recent=tuple(self._recent),
+        )
+
+    @staticmethod
+    def _matters(fault: Fault, end: Seen, was_ready: bool) -> bool:
+        """Of an engine that was ready, only what failed when it died matters."""
+        return not was_ready or fault.stamp >= end.stamp - BEFORE_THE_END
+
+    def conclude(
+        self, unit: UnitStatus | None = None, kernel: Sequence[str] = (), *, earlier: int = 0
+    ) -> Diagnosis:
+        """What all the lines taken say."""
+        failed = self.failed(unit)
+        cause = self.cause(unit, kernel)
+        config = dict(self._config)
+        version = str(config.pop("version", None) or "")
+        if not config and unit is not None and unit.command_line:
+            config = dict(self._dialect.flags(unit.command_line))
+        return Diagnosis(
+            engine=self._dialect.name,
+            version=version,
+            ready=self._fired_up is not None and not failed,
+            failed=failed,
+            cause=cause,
+            phases=self._phases(),
+            config=config,
+            decode=self._decode.summary(),
+            notes=tuple(self._notes(unit)),
+            stopped=self._draining is not None,
+            restarts=max(self._restarts, (unit.restarts or 0) if unit is not None else 0),
+            lines=self.lines,
+            earlier=earlier,
+        )
+
+    def _phases(self) -> tuple[PhaseSpan, ...]:
+        timeline = self._timeline
+        if timeline is None:
+            return ()
+        spans = [
+            PhaseSpan(stretch.phase.value, stretch.began or None, stretch.ended)
+            for stretch in timeline.stretches
+        ]
+        if timeline.ready_at is not None:
+            spans.append(PhaseSpan(Phase.READY.value, timeline.ready_at, self._draining))
+        return tuple(spans)
+
+    def _notes(self, unit: UnitStatus | None) -> Iterable[Note]:
+        environment = " ".join(unit.environment) if unit is not None else ""
+        told = {each.id for each in self._signatures.matches(environment, Place.SYSTEMD)}
+        summary = self._decode.summary(1)
+        for signature in self._signatures.all:
+            if signature.kind is not Kind.NOTE:
+                continue
+            length, least = summary.median_acceptance_length, signature.acceptance_below
+            is_low = (
+                least is not None
+                and length is not None
+                and length < least
+                and self._decode.acceptance_count >= ACCEPTANCE_LINES
+            )
+            if is_low or signature.id in told or signature.id in self._sightings:
+                yield Note(signature.id, signature.title, signature.remedy)
+
+
+def _unit_failed(unit: UnitStatus | None) -> bool:
+    if unit is None:
+        return False
+    return unit.active_state == "failed" or unit.sub_state == "auto-restart"
+
+
+def _ending(unit: UnitStatus | None) -> str:
+    """How systemd says that the unit ended, in the words of its own log lines."""
+    if unit is None:
+        return ""
+    words = f"{unit.name}: Result={unit.result or 'unknown'}"
+    if unit.exit_code and unit.exit_status is not None:
+        status = str(unit.exit_status)
+        names = _SIGNALS if unit.exit_code != "exited" else {200: "CHDIR", 203: "EXEC"}
+        name = names.get(unit.exit_status)
+        words += f", code={unit.exit_code}, status={status}{f'/{name}' if name else ''}"
+    return shown(words)
+
+
+def _tp(config: dict[str, Scalar]) -> int:
+    value = config.get("tp_size")
+    return value if isinstance(value, int) and value > 0 else 1
