@@ -33,7 +33,7 @@ from ddtui.hosts.base import Host
 log = logging.getLogger(__name__)
 
 SOURCE = "nvidia-smi"
-TICK_PATIENCE = 0.25
+TICK_PATIENCE = 0.1
 """Seconds after which the rows of a tick are passed on although a GPU is missing among them."""
 SILENCE_LIMIT = 5.0
 """Seconds, beside three intervals, without any row after which the program is started anew."""

@@ -225,6 +225,12 @@ scope=$1 unit=$2 cursor=$3 lines=$4
 if [ -n "$cursor" ]; then set -- --cursor="$cursor" --no-tail; else set -- --lines="$lines"; fi
 # its hint about missing rights comes with texts only, never with JSON
 [ "$scope" = user ] || journalctl --no-pager --lines=0 "$flag=$unit" </dev/null >/dev/null
+# --follow shows the present boot only: what an earlier one wrote after the cursor is read before
+read -r boot < /proc/sys/kernel/random/boot_id; boot=${boot//-/}
+case $cursor in *";b=$boot;"*) ;; *";b="*)
+  journalctl --all --output=json --no-pager "$flag=$unit" --cursor="$cursor" </dev/null |
+    sed -n "/\"_BOOT_ID\":\"$boot\"/q;p"
+esac
 supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """,
 )
