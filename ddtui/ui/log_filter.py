@@ -124,6 +124,8 @@ def compile_search(text: str, *, regex: bool) -> re.Pattern[str]:
     try:
         return re.compile(text if regex else re.escape(text), flags)
     except (re.error, OverflowError, RecursionError) as error:
-        place = f" at {error.pos + 1}" if isinstance(error, re.error) and error.pos else ""
+        place = (
+            f" at {error.pos + 1}" if isinstance(error, re.error) and error.pos is not None else ""
+        )
         message = error.msg if isinstance(error, re.error) else str(error)
         raise BadPattern(f"regex: {message}{place}") from error

@@ -22,13 +22,17 @@ CONFIG = Config(
 class HostsApp(App[object], inherit_bindings=False):
     BINDINGS = bindings(Scope.APP)
 
+    def __init__(self, open_host: str = "ct200") -> None:
+        super().__init__()
+        self._open = open_host
+
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variable_defaults()
 
     async def on_mount(self) -> None:
         install_themes(self)
         targets = [find_host(CONFIG, name) for name in known_hosts(CONFIG)]
-        await self.push_screen(HostsScreen(targets, "ct200"))
+        await self.push_screen(HostsScreen(targets, self._open))
         self.show("live")
 
     def show(self, scene: str) -> None:
@@ -47,7 +51,7 @@ async def test_the_open_host_shows_its_state_and_the_others_how_they_are_reached
         await pilot.pause()
         ct200, other, local, demo = rows(app)
         assert ct200.startswith("▸ ct200")
-        assert "✓ live · ready" in ct200
+        assert "✓ live · ready (proved)" in ct200
         assert " ".join(other.split()) == (
             "h200[b] llm.service not open · ssh ops@10.0.0.7 · sglang"
         )
@@ -58,6 +62,14 @@ async def test_the_open_host_shows_its_state_and_the_others_how_they_are_reached
         await pilot.resize_terminal(60, 16)
         await pilot.pause()
         assert all(len(row) <= 54 for row in rows(app))
+
+
+async def test_an_open_host_that_is_not_configured_is_listed() -> None:
+    app = HostsApp("gpu7")
+    async with app.run_test(size=(120, 40)) as pilot:
+        await pilot.pause()
+        assert [row.split()[0] for row in rows(app)] == ["▸", "ct200", "h200[b]", "local", "demo"]
+        assert rows(app)[0].startswith("▸ gpu7")
 
 
 async def test_choosing_another_host_ends_the_app_with_its_name() -> None:

@@ -60,7 +60,7 @@ async def press(pilot: Pilot[object], *keys: str) -> None:
 def rows(app: LogApp) -> list[str]:
     """What the view shows, row by row."""
     view = app.log_screen.view
-    return [view.render_line(y).text.rstrip() for y in range(view.size.height)]
+    return [view.render_line(y).text[:-1].rstrip() for y in range(view.size.height)]
 
 
 def status(app: LogApp) -> str:
@@ -113,6 +113,37 @@ async def test_scrolling_up_pauses_and_the_end_follows_again() -> None:
         # Down past the last line is as good as `G`.
         await press(pilot, "end", "k", "j", "j")
         assert app.log_screen.view.following
+
+
+async def test_lines_out_of_view_repaint_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with opened(*many(20_000)) as (app, pilot):
+        view = app.log_screen.view
+        await press(pilot, "pageup", "pageup")
+        repainted: list[object] = []
+        monkeypatch.setattr(view, "refresh", lambda *regions: repainted.extend(regions))
+        app.feed(*many(300, 20_000))
+        await settle(pilot)
+        assert len(repainted) <= 2  # the ends of the scroll bar's thumb
+        repainted.clear()
+        await press(pilot, "j")
+        assert len(repainted) == 2  # where the cursor was, and where it is
+
+
+async def test_a_click_sets_the_cursor_and_shift_extends_the_selection() -> None:
+    async with opened(*many(100)) as (app, pilot):
+        view = app.log_screen.view
+        first = view.region.y
+        await pilot.click(offset=(30, first + 4))
+        await settle(pilot)
+        assert view.cursor == view.top + 4
+        await pilot.click(offset=(30, first + 7), shift=True)
+        await settle(pilot)
+        assert len(view.selected()) == 4
+        await press(pilot, "escape")
+        await pilot.click(offset=(119, first))  # the scroll bar's upper end
+        await settle(pilot)
+        assert view.top == 0
+        assert "PAUSED" in status(app)
 
 
 async def test_what_is_looked_at_stays_while_old_lines_are_forgotten() -> None:
@@ -170,7 +201,7 @@ async def test_search_counts_goes_round_and_is_marked() -> None:
         assert app.log_screen.view.cursor == 999
         assert "1 of 2" in status(app)
         strip = app.log_screen.view.render_line(
-            app.log_screen.view._rows.top_of(999) - app.log_screen.view.scroll_offset.y
+            app.log_screen.view.rows.top_of(999) - app.log_screen.view.top
         )
         marked = [each.text for each in strip if each.style and each.style.bold]
         assert "out of" in marked
@@ -239,7 +270,7 @@ async def test_filtering_keeps_the_line_under_the_cursor_in_place() -> None:
         await press(pilot, "slash", *"line 999 ", "enter", "escape")
         assert view.cursor == 999
         await press(pilot, "l", "l", "l")
-        row = view._rows.top_of(app.log_screen.lines.index_of(999)) - view.scroll_offset.y
+        row = view.rows.top_of(app.log_screen.lines.index_of(999)) - view.top
         assert "line 999 " in rows(app)[row]
         await press(pilot, "c")
         assert view.cursor == 999
@@ -258,8 +289,8 @@ async def test_hostile_lines_stay_text(size: tuple[int, int]) -> None:
         "",
     )
     async with opened(*map(line, hostile), size=size) as (app, pilot):
-        width = app.log_screen.view.scrollable_content_region.width
-        assert "[@click=app.quit]x[/]"[: width - 42] in rows(app)[0]
+        width = app.log_screen.view.size.width
+        assert "[@click=app.quit]x[/]"[: width - 43] in rows(app)[0]
         for keys in ((), ("w",), ("t",), ("w",), ("right", "right"), ("slash", *"x", "enter")):
             await press(pilot, *keys, "G")
             for y in range(app.log_screen.view.size.height):
@@ -279,12 +310,13 @@ async def test_wrapped_lines_lose_nothing() -> None:
     async with opened(line(text), line(wide), line("end"), size=(80, 24)) as (app, pilot):
         view = app.log_screen.view
         await press(pilot, "w", "g")
-        room = view.scrollable_content_region.width - 11
-        assert view.virtual_size.height == -(-8_000 // room) + -(-800 // (room // 2 * 2)) + 1
+        room = view.size.width - 12
+        assert view.rows.height == -(-8_000 // room) + -(-800 // (room // 2 * 2)) + 1
         seen = ""
-        for y in range(view.virtual_size.height):
+        for y in range(view.rows.height):
             view._place(y)
-            seen += view.render_line(y - view.scroll_offset.y).text[11:].rstrip()
+            view._paint()
+            seen += view.render_line(y - view.top).text[11:-1].rstrip()
         assert seen == text + wide + "end"
         await press(pilot, "G", "pageup")
         assert view.cursor < 2
@@ -444,5 +476,5 @@ async def test_resizing_while_wrapped_keeps_the_cursor_in_view() -> None:
             await settle(pilot)
             assert app.log_screen.view.cursor == cursor
             view = app.log_screen.view
-            row = view._rows.top_of(cursor) - view.scroll_offset.y
+            row = view.rows.top_of(cursor) - view.top
             assert 0 <= row < view.size.height

@@ -60,7 +60,7 @@ class ChoiceScreen(ModalScreen[str | None]):
             *(
                 Option(
                     Content(
-                        f"{'•' if each.id == self._chosen else ' '} {each.words:{widest}}"
+                        f"{'*' if each.id == self._chosen else ' '} {each.words:{widest}}"
                     ).append(Content.styled(f"  {each.note}", "dim")),
                     id=f"choice-{index}",
                 )

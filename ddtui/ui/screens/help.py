@@ -95,7 +95,7 @@ class HelpScreen(ModalScreen[None]):
         keymap = keymap_of(self._below)
         table = Table.grid(padding=(0, 2))
         table.add_column(min_width=8, no_wrap=True)
-        table.add_column(ratio=1)
+        table.add_column(ratio=1, overflow="fold")
         if wide:
             table.add_column(no_wrap=True)
         for group, each in groupby(actions_of(self._below), key=lambda action: action.group):

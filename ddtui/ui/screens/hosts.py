@@ -11,9 +11,11 @@ from textual.content import Content
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from ddtui.config.hosts import HostTarget, Reach
+from ddtui.config.hosts import HostTarget, Reach, find_host
+from ddtui.config.model import Config
 from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings
+from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.header import Header, link_row
@@ -49,6 +51,8 @@ class HostsScreen(LiveScreen):
         """
         super().__init__(id="hosts")
         self._hosts = [*hosts]
+        if open_host not in {each.name for each in hosts}:  # an alias that is not configured
+            self._hosts.insert(0, find_host(Config(), open_host))
         self._names = [each.name for each in hosts]
         self._open = open_host
         self._shown: Shown | None = None
@@ -102,12 +106,13 @@ class HostsScreen(LiveScreen):
         width = self.size.width - 6
         name_width = min(24, max([4, *(len(name) for name in self._names)]))
         unit_width = min(28, max([4, *(len(each.unit) for each in self._hosts)]))
+        glyphs = self._shown.glyphs if self._shown is not None else UNICODE
         columns = f"{'host':{name_width}}  {'unit':{unit_width}}  "
         prompts = []
         for host in self._hosts:
             name = fmt.clean(host.name)[:name_width]
             unit = fmt.clean(host.unit)[:unit_width] or fmt.NOTHING
-            mark = "▸" if host.name == self._open else " "
+            mark = glyphs.running if host.name == self._open else " "
             line = f"{mark} {name:{name_width}}  {unit:{unit_width}}  {self._state(host)}"
             prompts.append(line[: max(10, width)])
         if prompts != self._prompts:
@@ -121,10 +126,8 @@ class HostsScreen(LiveScreen):
         """What is known of the open host; how another one is reached."""
         if host.name == self._open and self._shown is not None:
             readiness = self._shown.snapshot.readiness
-            words = [link_row(self._shown).text.strip(), str(readiness.state)]
-            if readiness.summary:
-                words.append(fmt.clean(readiness.summary))
-            return " · ".join(words)
+            words = fmt.clean(readiness.summary) or str(readiness.state)
+            return f"{link_row(self._shown).text.strip()} · {words}"
         return f"not open · {_reach(host)}"
 
 

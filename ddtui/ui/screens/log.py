@@ -111,7 +111,7 @@ class LogScreen(LiveScreen):
         self._tell()
 
     def _tick(self) -> None:
-        if self.is_current and self.lines.unread:
+        if self.is_current and self.lines.busy:
             self._work()
 
     def _work(self) -> None:
@@ -261,8 +261,7 @@ class LogScreen(LiveScreen):
 
     def _to_nearest_match(self) -> None:
         """To the last match up to the cursor: what happened latest matters most."""
-        while self.lines.searching:
-            self.lines.step(1.0)
+        self.lines.step(0.2)  # of a very long log, what was searched by then counts
         if self.lines.match_position(self.view.cursor) is None:
             self._to_match(-1)
         else:

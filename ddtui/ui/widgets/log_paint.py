@@ -93,15 +93,28 @@ class LogPainter:
         self._rank = ink("log-rank")
         self._manager = ink("log-manager")
         self._separator = ink("log-separator", bold=True)
+        self._thumb = Style(bgcolor=_opaque(variables["scrollbar"]).rich_color)
+        self._track = Style(bgcolor=_opaque(variables["scrollbar-background"]).rich_color)
         self._plain = Style(bgcolor=self._background.rich_color)
         self._cursor = ground("log-cursor")
         self._selection = ground("log-selection")
         self._match = ink("log-match-foreground") + ground("log-match")
         self._current = ink("log-current-foreground", bold=True) + ground("log-current")
 
-    def blank(self, width: int) -> Strip:
+    def note(self, words: str, width: int) -> Strip:
         """A row without a line."""
-        return Strip.blank(width, self._plain)
+        return self._finish([Segment(words, self._stamp)], width, self._plain)
+
+    def scroll_bar(self, height: int, top: int, rows: int) -> list[Segment]:
+        """The cells of a scroll bar beside `height` of `rows` rows, from `top` on."""
+        if rows <= height:
+            return [Segment(" ", self._plain)] * height
+        thumb = max(1, height * height // rows)
+        begin = round((height - thumb) * top / (rows - height))
+        return [
+            Segment(" ", self._thumb if begin <= y < begin + thumb else self._track)
+            for y in range(height)
+        ]
 
     def strip(
         self, line: LogLine, row: int, look: LogLook, *, cursor: bool, selected: bool

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from rich.text import Text
 from textual import events
 from textual.cache import LRUCache
-from textual.geometry import Size
+from textual.geometry import Region
 from textual.message import Message
-from textual.scroll_view import ScrollView
 from textual.strip import Strip
+from textual.widget import Widget
 
 from ddtui.ui.log_filter import LogLine
 from ddtui.ui.log_lines import LogLines
@@ -18,19 +17,21 @@ from ddtui.ui.widgets.log_rows import RowMap
 SIDE_STEP = 16
 """Cells that left and right move by."""
 
+WHEEL_STEP = 3
+"""Rows that a turn of the wheel moves by."""
+
 _CacheKey = tuple[int, int, LogLook, bool, bool]
 
 
-class LogView(ScrollView, can_focus=True, inherit_bindings=False):
-    """Shows `LogLines`. Whoever lets those work calls `sync`, when it is time to paint."""
+class LogView(Widget, can_focus=True):
+    """Shows `LogLines`. Whoever lets those work calls `sync`, when it is time to paint.
+
+    It scrolls by itself and repaints only rows that look different: a line that arrives while the
+    operator looks at older ones sends nothing but the length of the scroll bar.
+    """
 
     ALLOW_SELECT = False
-    DEFAULT_CSS = """
-    LogView {
-        height: 1fr; background: $background; overflow-x: hidden; overflow-y: scroll;
-        scrollbar-size-vertical: 1;
-    }
-    """
+    DEFAULT_CSS = "LogView { height: 1fr; background: $background; }"
 
     class Moved(Message):
         """The cursor moved, or following began or ended."""
@@ -56,7 +57,9 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._built: object = None
         self._generation = -1
         self._dropped = 0
-        self._placing = False
+        self._top = 0
+        """Row of the lines that is the first one in view."""
+        self._painted: list[Strip] = []
         self._painter: LogPainter | None = None
         self._cache: LRUCache[_CacheKey, Strip] = LRUCache(2048)
 
@@ -71,6 +74,16 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
     def stamps(self) -> bool:
         """Whether the host's time is shown."""
         return self._stamps
+
+    @property
+    def top(self) -> int:
+        """Which of `height` rows is the first one in view."""
+        return self._top
+
+    @property
+    def rows(self) -> RowMap:
+        """Which row belongs to which line."""
+        return self._rows
 
     @property
     def unseen(self) -> int:
@@ -177,8 +190,6 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             gone = self._rows.cut(self.lines.dropped - self._dropped)
             self._dropped = self.lines.dropped
             self._rows.grow()
-        top = self.scroll_offset.y
-        self._resize_rows()
         if self.following:
             self._to_end()
         elif gone is None:
@@ -186,15 +197,15 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             self._place(self._rows.top_of(self.lines.index_of(self.cursor)) - offset)
             self._clamp_cursor()
         elif gone:
-            self._place(top - gone)
+            self._place(self._top - gone)
             self._clamp_cursor()
-        self.refresh()
+        self._paint()
 
     # ---- placing ----------------------------------------------------------------------------
 
     def _look(self) -> LogLook:
         return LogLook(
-            width=max(1, self.scrollable_content_region.width),
+            width=max(1, self.size.width - 1),  # the last column is the scroll bar
             rank_width=rank_column(self.lines.ranks),
             left=self._left,
             wrap=self._wrap,
@@ -203,17 +214,12 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             search=self.lines.search,
         )
 
-    def _resize_rows(self) -> None:
-        size = Size(max(1, self.scrollable_content_region.width), self._rows.height)
-        if size != self.virtual_size:
-            self.virtual_size = size
-
     def _cursor_offset(self) -> int:
         """Rows between the top of the view and the cursor, before lines change."""
         index = self.lines.index_of(self.cursor)
         if not self.lines.shown:
             return self.size.height // 2
-        return max(0, min(self._rows.top_of(index) - self.scroll_offset.y, self.size.height - 1))
+        return max(0, min(self._rows.top_of(index) - self._top, self.size.height - 1))
 
     def _to_end(self) -> None:
         if self.lines.shown:
@@ -221,12 +227,18 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         self._place(self._rows.height)
 
     def _place(self, row: int) -> None:
-        """Scroll so that a row is the first one, without taking it for the operator's scrolling."""
-        self._placing = True
-        try:
-            self.scroll_to(y=max(0, min(row, self._rows.height - self.size.height)), animate=False)
-        finally:
-            self._placing = False
+        """Let a row be the first one in view, as far as there are rows below it."""
+        self._top = max(0, min(row, self._rows.height - self.size.height))
+
+    def scroll_rows(self, step: int) -> None:
+        """Scroll by rows with the cursor in view. Up stops following, the end starts it."""
+        if step < 0:
+            self.follow(False)
+        self._place(self._top + step)
+        if step > 0 and self._top + self.size.height >= self._rows.height and self.mark is None:
+            self.follow(True)
+        self._clamp_cursor()
+        self._repaint()
 
     def _put_cursor(self, index: int, *, back: bool = False) -> None:
         shown = self.lines.shown
@@ -234,7 +246,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             index = index - 1 if back and index > 0 else min(index + 1, len(shown) - 1)
         self.cursor = shown[index].number
         top = self._rows.top_of(index)
-        view_top, height = self.scroll_offset.y, self.size.height
+        view_top, height = self._top, self.size.height
         if top < view_top:
             self._place(top - (1 if index and shown[index - 1].separator else 0))
         elif top + self._rows.rows_of(index) > view_top + height:
@@ -246,7 +258,7 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         shown = self.lines.shown
         if not shown or not self._rows.height:
             return []
-        top = self.scroll_offset.y
+        top = self._top
         last = min(top + self.size.height, self._rows.height) - 1
         first, _ = self._rows.line_at(min(top, last))
         end, _ = self._rows.line_at(last)
@@ -259,49 +271,41 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
             self.cursor = max(visible[0], min(self.cursor, visible[-1]))
 
     def _repaint(self) -> None:
-        self.refresh()
+        self._paint()
         self.post_message(self.Moved())
 
-    # ---- Textual ----------------------------------------------------------------------------
+    # ---- painting ---------------------------------------------------------------------------
 
-    def watch_scroll_y(self, old_value: float, new_value: float) -> None:
-        super().watch_scroll_y(old_value, new_value)
-        if self._placing or round(old_value) == round(new_value):
+    def _paint(self) -> None:
+        """Draw the rows in view, and repaint those that look different."""
+        before = self._painted
+        self._painted = self._draw()
+        if len(before) != len(self._painted):
+            self.refresh()
             return
-        if new_value < old_value:
-            self.follow(False)
-        elif new_value >= self.max_scroll_y and self.mark is None:
-            self.follow(True)
-        self._clamp_cursor()
-        self._repaint()
+        changed = [y for y, strip in enumerate(self._painted) if strip != before[y]]
+        if changed:
+            self.refresh(*(Region(0, y, self.size.width, 1) for y in changed))
 
-    def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._repaint_in_new_colors())
-
-    def _repaint_in_new_colors(self) -> None:
-        self._painter = None
-        self._cache.clear()
-        self.refresh()
-
-    def on_resize(self, _event: events.Resize) -> None:
-        self.sync()
-
-    def on_click(self, event: events.Click) -> None:
-        row = event.y + self.scroll_offset.y
-        if row < self._rows.height:
-            if event.shift and self.mark is None:
-                self.mark = self.cursor
-            self.follow(False)
-            self._put_cursor(self._rows.line_at(row)[0])
-
-    def render_line(self, y: int) -> Strip:
+    def _draw(self) -> list[Strip]:
+        width, height = self.size
+        if width < 2 or height < 1:
+            return []
         if self._painter is None:
             self._painter = LogPainter(self.app.theme_variables)
         look = self._look()
-        row = y + self.scroll_offset.y
+        bar = self._painter.scroll_bar(height, self._top, self._rows.height)
+        strips = [self._row(self._painter, look, y) for y in range(height)]
+        return [Strip([*strip, bar[y]], width) for y, strip in enumerate(strips)]
+
+    def _row(self, painter: LogPainter, look: LogLook, y: int) -> Strip:
         shown = self.lines.shown
+        if not shown and y == 0:
+            words = "no line passes the filters" if self.lines.total else "no line yet"
+            return painter.note(words, look.width)
+        row = y + self._top
         if row >= self._rows.height:
-            return self._empty(y, look) if not shown else self._painter.blank(look.width)
+            return painter.note("", look.width)
         index, part = self._rows.line_at(row)
         line = shown[index]
         cursor = line.number == self.cursor and not self.following
@@ -311,16 +315,43 @@ class LogView(ScrollView, can_focus=True, inherit_bindings=False):
         key = (-line.number - 1 if line.separator else line.number, part, look, cursor, selected)
         strip = self._cache.get(key)
         if strip is None:
-            strip = self._painter.strip(line, part, look, cursor=cursor, selected=selected)
+            strip = painter.strip(line, part, look, cursor=cursor, selected=selected)
             self._cache.set(key, strip)
         return strip
 
-    def _empty(self, y: int, look: LogLook) -> Strip:
-        if self._painter is None or y != 0:
-            return Strip.blank(look.width, self.rich_style)
-        words = "no line passes the filters" if self.lines.total else "no line yet"
-        return (
-            Strip(Text(words).render(self.app.console), len(words))
-            .adjust_cell_length(look.width)
-            .apply_style(self.rich_style)
-        )
+    # ---- Textual ----------------------------------------------------------------------------
+
+    def render_line(self, y: int) -> Strip:
+        if y < len(self._painted):
+            return self._painted[y]
+        return Strip.blank(self.size.width, self.rich_style)
+
+    def on_mount(self) -> None:
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._paint_in_new_colors())
+
+    def _paint_in_new_colors(self) -> None:
+        self._painter = None
+        self._cache.clear()
+        self._paint()
+
+    def on_resize(self) -> None:
+        self.sync()
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self.scroll_rows(-WHEEL_STEP)
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self.scroll_rows(WHEEL_STEP)
+
+    def on_click(self, event: events.Click) -> None:
+        if event.x >= self.size.width - 1:  # the scroll bar
+            self.scroll_rows(self._rows.height * event.y // max(1, self.size.height) - self._top)
+            return
+        row = event.y + self._top
+        if row < self._rows.height:
+            if event.shift and self.mark is None:
+                self.mark = self.cursor
+            self.follow(False)
+            self._put_cursor(self._rows.line_at(row)[0])
