@@ -110,7 +110,7 @@ snapshots: $(DEV_STAMP)
 	@$(BIN)/python -m pytest tests/ui --snapshot-update $(PYTEST_ARGS)
 
 screenshots: $(DEV_STAMP)
-	@$(BIN)/python docs/make_screenshots.py
+	@$(BIN)/python -m docs.make_screenshots
 
 # ---- lock files -----------------------------------------------------------------------------
 

@@ -78,6 +78,10 @@ _KEPT_WHEN_FADED = frozenset({*_BADGES, Ink.TITLE, Ink.FRAME, Ink.WARN, Ink.BAD,
 """What still stands out on a panel whose figures are out of date: warnings, badges, no values."""
 
 
+_ASCII = str.maketrans({"…": "~", "–": "-", "°": " "})
+"""What stands for the characters that numbers and cut texts are written with."""
+
+
 class Row:
     """One line being written from left to right, in cells."""
 
@@ -154,14 +158,17 @@ class Row:
         self.spans.append((text, ink))
         self.width += width
 
-    def strip(self, width: int, styles: Mapping[Ink, Style]) -> Strip:
+    def strip(self, width: int, styles: Mapping[Ink, Style], *, ascii_only: bool = False) -> Strip:
         """This row as a strip of exactly `width` cells."""
         row = self.cut(width)
-        segments = [Segment(text, styles[ink]) for text, ink in row.spans]
+        segments = [
+            Segment(text.translate(_ASCII) if ascii_only else text, styles[ink])
+            for text, ink in row.spans
+        ]
         if row.width < width:
             if row.spans and row.spans[-1][1] not in _BADGES:
-                text, ink = row.spans[-1]
-                segments[-1] = Segment(text + " " * (width - row.width), styles[ink])
+                text, style, _ = segments[-1]
+                segments[-1] = Segment(text + " " * (width - row.width), style)
             else:
                 segments.append(Segment(" " * (width - row.width), styles[Ink.TEXT]))
         return Strip(segments, width)
@@ -220,7 +227,7 @@ def ink_styles(variables: Mapping[str, str], *, faded: bool) -> dict[Ink, Style]
     styles = {ink: on(Color.parse(variables[name])) for ink, name in _PLAIN.items()}
     styles |= {ink: on(Color.parse(variables[name]), bold=True) for ink, name in _BOLD.items()}
     styles |= {ink: _badge(Color.parse(variables[name])) for ink, name in _BADGES.items()}
-    styles[Ink.AXIS] = toward_background("label", 0.35)
+    styles[Ink.AXIS] = toward_background("label", 0.25)
     styles[Ink.DIM] = toward_background("dim", 0.35)
     if faded:
         dim = styles[Ink.DIM]

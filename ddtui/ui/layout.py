@@ -46,6 +46,11 @@ class Need:
 Plan = dict[Part, Region]
 
 
+def alert_room(height: int) -> int:
+    """Lines that the alerts may take, of `height` without the footer."""
+    return max(1, height // 3)
+
+
 def plan(width: int, height: int, need: Need) -> Plan:
     """Regions of the panels shown; a panel without a region has no room here.
 
@@ -56,7 +61,7 @@ def plan(width: int, height: int, need: Need) -> Plan:
     """
     if width < LEAST_WIDTH or height < LEAST_HEIGHT - 1:
         return {Part.TOO_SMALL: Region(0, 0, max(1, width), max(1, height))}
-    alerts = min(need.alerts, max(1, height // 4))
+    alerts = min(need.alerts, alert_room(height))
     top = 2 + alerts
     out: Plan = {Part.HEADER: Region(0, 0, width, 2)}
     if alerts:
@@ -64,7 +69,7 @@ def plan(width: int, height: int, need: Need) -> Plan:
     body = Region(0, top, width, height - top)
     if width >= 170 and height >= 40:
         _two_columns(out, body, need)
-    elif width >= 100 and height >= 30:
+    elif width >= 100 and height >= 29:
         _stacked_with_columns(out, body, need)
     else:
         _stacked(out, body, need)
@@ -83,33 +88,34 @@ def _stack(out: Plan, area: Region, parts: list[tuple[Part, int]]) -> None:
 
 def _two_columns(out: Plan, body: Region, need: Need) -> None:
     """A wide and high terminal: everything at once, the log across the bottom."""
-    left = Region(0, body.y, (body.width + 1) // 2, body.height)
-    right = Region(left.width, body.y, body.width - left.width, body.height)
+    half = (body.width + 1) // 2
     readiness = need.evidence + 2
     least_log = 8
     if need.loading:
         load = need.phases + 2 + need.warnings
-        gpus = panel_height(need.gpus, need.foreign, left.width, body.height - least_log - 5)
+        gpus = panel_height(need.gpus, need.foreign, half, body.height - least_log - 5)
         upper = max(gpus, load + readiness)
-        _stack(out, left, [(Part.GPUS, upper), (Part.UNIT, 5)])
-        _stack(out, right, [(Part.LOAD, load), (Part.READINESS, upper - load), (Part.SYSTEM, 5)])
-        upper += 5
+        parts = [(Part.GPUS, upper), (Part.UNIT, 5)]
+        others = [(Part.LOAD, load), (Part.READINESS, upper - load), (Part.SYSTEM, 5)]
+        upper = min(upper + 5, body.height - least_log)
     else:
         most = body.height - least_log - readiness - 10
-        gpus = panel_height(need.gpus, need.foreign, left.width, most)
+        gpus = panel_height(need.gpus, need.foreign, half, most)
         # The charts want some height even where the GPUs need little.
         upper = min(max(gpus + readiness + 10, 26), body.height - least_log)
         readiness = upper - gpus - 10
         parts = [(Part.GPUS, gpus), (Part.READINESS, readiness), (Part.UNIT, 5), (Part.SYSTEM, 5)]
-        _stack(out, left, parts)
-        _stack(out, right, [(Part.ENGINE, upper)])
+        others = [(Part.ENGINE, upper)]
+    _stack(out, Region(0, body.y, half, upper), parts)
+    _stack(out, Region(half, body.y, body.width - half, upper), others)
     out[Part.LOG] = Region(0, body.y + upper, body.width, body.height - upper)
 
 
 def _stacked_with_columns(out: Plan, body: Region, need: Need) -> None:
     """GPUs across, then the engine beside readiness, unit and machine, then the log."""
     log = 6 if body.height < 34 else 7
-    gpus = panel_height(need.gpus, need.foreign, body.width, max(6, body.height - log - 15))
+    middle_least = max(9, min(15, body.height // 2 - 3))
+    gpus = panel_height(need.gpus, need.foreign, body.width, body.height - log - middle_least)
     _stack(out, body, [(Part.GPUS, gpus)])
     middle = Region(0, body.y + gpus, body.width, body.height - gpus - log)
     left = Region(0, middle.y, (middle.width + 1) // 2, middle.height)
@@ -143,13 +149,20 @@ def _stacked(out: Plan, body: Region, need: Need) -> None:
     if need.loading:
         engine = 0
     gpus = panel_height(
-        need.gpus, need.foreign, body.width, max(3, body.height - engine - load - log)
+        need.gpus,
+        need.foreign,
+        body.width,
+        max(3, body.height - engine - load - log),
+        double=False,
     )
     spare = body.height - gpus - engine - load - log
     readiness = need.evidence + 2
     if spare < readiness or need.loading:  # the header tells the state, and how much is proved
         readiness = 0
-    log += spare - readiness
+    spare -= readiness
+    chart = min(spare, 9) if spare >= 5 and not need.loading else 0
+    engine += chart
+    log += spare - chart
     _stack(
         out,
         body,

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field
 
 from ddtui.core.samples import Collector, LinkSample, LinkState, SourceStatus
-from ddtui.core.snapshot import STALE_AFTER_INTERVALS, Figure, LoadView, Snapshot
+from ddtui.core.snapshot import STALE_AFTER_INTERVALS, Figure, ReadinessState, Snapshot
 from ddtui.ui.glyphs import UNICODE, Glyphs
 
 SLOW_SOURCE_VALID = 15.0
@@ -95,9 +95,27 @@ class Shown:
         return "waiting for the first reading" if self.connected else "not connected yet"
 
 
-def loading(load: LoadView | None) -> bool:
-    """Whether a load is going on, or ended badly: it then deserves its timeline."""
-    return load is not None and (not load.finished or load.failed)
+_NOT_LOADING = frozenset(
+    {
+        ReadinessState.READY,
+        ReadinessState.DEGRADED,
+        ReadinessState.STOPPED,
+        ReadinessState.STOPPING,
+        ReadinessState.MASKED,
+        ReadinessState.ABSENT,
+    }
+)
+
+
+def loading(snapshot: Snapshot) -> bool:
+    """Whether a load is going on, or ended badly: it then deserves its timeline.
+
+    An engine that is proved ready has loaded, even where its log was not seen.
+    """
+    load = snapshot.load
+    if load is None or snapshot.readiness.state in _NOT_LOADING:
+        return False
+    return not load.finished or load.failed
 
 
 def urgent_key(snapshot: Snapshot) -> Hashable:

@@ -8,7 +8,7 @@ from textual.widgets import Footer
 
 from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
-from ddtui.ui.layout import Need, Part, Plan, plan
+from ddtui.ui.layout import Need, Part, Plan, alert_room, plan
 from ddtui.ui.messages import PauseToggled
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown, loading
@@ -20,7 +20,7 @@ from ddtui.ui.widgets.header import Header
 from ddtui.ui.widgets.load import LoadPanel, warning_rows
 from ddtui.ui.widgets.log_tail import LogTail
 from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
-from ddtui.ui.widgets.readiness import ReadinessPanel
+from ddtui.ui.widgets.readiness import ReadinessPanel, has_loaded
 from ddtui.ui.widgets.too_small import TooSmall
 
 
@@ -66,7 +66,7 @@ class MonitorScreen(LiveScreen):
 
     def _place(self) -> None:
         """Move panels where the plan has changed, which is rare: it costs a layout."""
-        if self._shown is None:
+        if self._shown is None or not self.size.width:
             return
         width, height = self.size.width, self.size.height - 1
         wanted = plan(width, height, needs(self._shown, width, height))
@@ -89,7 +89,7 @@ class MonitorScreen(LiveScreen):
 def needs(shown: Shown, width: int, height: int) -> Need:
     """What decides the plan, from a snapshot."""
     shot = shown.snapshot
-    is_loading = loading(shot.load)
+    is_loading = loading(shot)
     phases = 6
     if shot.load is not None:
         phases = len([each for each in shot.load.phases if each.phase is not Phase.READY])
@@ -97,9 +97,9 @@ def needs(shown: Shown, width: int, height: int) -> Need:
     return Need(
         gpus=len(shot.gpus),
         foreign=int(foreign_processes(shot.processes)),
-        alerts=len(alert_rows(shown, width, max(1, height // 4))),
+        alerts=len(alert_rows(shown, width, alert_room(height))),
         loading=is_loading,
         phases=phases,
         warnings=warnings,
-        evidence=max(1, len(shot.readiness.evidence)) + (shot.load is not None and not is_loading),
+        evidence=max(1, len(shot.readiness.evidence)) + has_loaded(shot),
     )

@@ -7,11 +7,13 @@ from textwrap import wrap
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import Severity
 from ddtui.ui import format as fmt
-from ddtui.ui.ink import Ink, Row
+from ddtui.ui.ink import Ink, Row, clip
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Canvas, Drawing
 
 _RANK = {Severity.CRITICAL: 0, Severity.WARNING: 1, Severity.INFO: 2}
+_LONGEST = 500
+"""Cells of one alert: the log has the whole words of whatever is longer."""
 _SAID_ELSEWHERE = frozenset({"link", "skew"})
 """Alerts whose words already stand in the first line here, or in the header."""
 _INK = {Severity.CRITICAL: Ink.BAD, Severity.WARNING: Ink.WARN, Severity.INFO: Ink.TEXT}
@@ -50,11 +52,13 @@ def alert_rows(shown: Shown, width: int, height: int) -> list[Row]:
         entries.append((symbol, _INK[alert.severity], alert.text))
     rows: list[Row] = []
     for index, (symbol, ink, text) in enumerate(entries):
-        lines = wrap(fmt.clean(text)[:600], max(10, width - 4)) or [""]
+        lines = wrap(clip(fmt.clean(text), _LONGEST), max(10, width - 4)) or [""]
         left = len(entries) - index
         if len(rows) + len(lines) + (left > 1) > height and rows:
-            rows.append(Row(f"   and {left} more; the alerts need a larger terminal", Ink.WARN))
+            rows.append(Row(f"   and {left} more in a larger terminal", Ink.WARN))
             break
+        if len(lines) > height:  # the first and only one with room: say that it goes on
+            lines = [*lines[: height - 1], "... goes on in a larger terminal"]
         rows += [
             Row(f" {symbol if first == 0 else ' '} {line}", ink) for first, line in enumerate(lines)
         ]

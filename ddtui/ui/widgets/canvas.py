@@ -103,7 +103,8 @@ class Canvas(Widget):
         if drawing.faded not in self._styles:
             self._styles[drawing.faded] = ink_styles(self.app.theme_variables, faded=drawing.faded)
         styles = self._styles[drawing.faded]
-        strips = [row.strip(width, styles) for row in rows[:height]]
+        plain = shown.glyphs.ascii
+        strips = [row.strip(width, styles, ascii_only=plain) for row in rows[:height]]
         blank = Row().strip(width, styles)
         return strips + [blank] * (height - len(strips))
 

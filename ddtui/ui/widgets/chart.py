@@ -69,25 +69,32 @@ def resample(history: History, now: float, columns: int, step: int) -> list[floa
     A sample holds until the next one, but no longer than three columns or three times the usual
     distance of samples: beyond that nothing is known.
     """
-    out = [math.nan] * columns
     times, values = history.times, history.values
     if not times or columns <= 0:
-        return out
+        return [math.nan] * columns
     first = int(now // step) - columns + 1
+    # From a little before the left edge: an older sample may hold into the picture.
     start = max(0, bisect_left(times, first * step) - 1)
-    held = max(3.0 * step, 3.0 * _usual_distance(times[start:]))
-    for index in range(start, len(times)):
-        value = values[index]
-        if not math.isfinite(value):
-            continue
-        until = times[index + 1] if index + 1 < len(times) else now
-        begin = int(times[index] // step) - first
-        # Up to the column before the next sample's, which then speaks for itself.
-        end = int(min(until, times[index] + held) // step) - first
-        for column in range(max(0, begin), min(columns, max(begin + 1, end))):
-            known = out[column]
-            out[column] = value if math.isnan(known) else max(known, value)
-    return out
+    held = max(3, int(3 * _usual_distance(times[-_DISTANCES:]) / step))
+    found: dict[int, float] = {}
+    for at, value in zip(times[start:], values[start:], strict=True):
+        column = int(at // step) - first
+        known = found.get(column)
+        if known is None or not known >= value:  # also where what is known is NaN
+            found[column] = value if value == value or known is None else known  # noqa: PLR0124
+    out = []
+    last, left = math.nan, 0
+    for column in range(min(found, default=0), columns):
+        if column in found:
+            last, left = found[column], held
+        left -= 1
+        out.append(last if left >= 0 else math.nan)
+    missing = columns - len(out)
+    return [math.nan] * missing + out if missing >= 0 else out[-columns:]
+
+
+_DISTANCES = 32
+"""Last samples whose distances tell how often samples usually come."""
 
 
 def _usual_distance(times: tuple[float, ...]) -> float:

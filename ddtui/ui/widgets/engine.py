@@ -28,7 +28,7 @@ class EnginePanel(Panel):
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         engine = shown.snapshot.engine
         drawing = Drawing(title=Row("Engine", Ink.TITLE), faded=shown.faded)
-        drawing.title.add("  ").extend(_identity(engine))
+        drawing.title.extend(_identity(engine))
         if shown.faded:
             drawing.note = Row(f"STALE {fmt.ago(shown.age)}", Ink.WARN)
         elif engine.idle:
@@ -46,7 +46,7 @@ class EnginePanel(Panel):
 def _identity(engine: EngineView) -> Row:
     row = Row()
     if engine.model:
-        row.add(fmt.clean(engine.model).rstrip("/").rsplit("/", 1)[-1][:40], Ink.LABEL)
+        row.add("  " + fmt.clean(engine.model).rstrip("/").rsplit("/", 1)[-1][:40], Ink.LABEL)
     if engine.version:
         row.add(f"  {fmt.clean(engine.version)[:20]}", Ink.LABEL)
     return row
@@ -96,51 +96,33 @@ def acceptance(engine: EngineView) -> Figure | None:
     return engine.acceptance_length or engine.acceptance_lifetime
 
 
-def _big(
-    text: str,
-    unit: str,
-    figure: Figure | None,
-    ink: Ink,
-    shown: Shown,
-    *,
-    short: bool,
-    idle: bool = False,
-) -> list[Row]:
-    rows = big_digits(text, Ink.DIM if idle else _value_ink(figure, ink, shown), shown.glyphs)
+def _big(text: str, unit: str, ink: Ink, shown: Shown) -> list[Row]:
+    """A figure in large digits with its unit; where it comes from is added where there is room."""
+    rows = big_digits(text, ink, shown.glyphs)
     width = max(row.width for row in rows) + 1
-    words, word_ink = _source_words(figure, shown, short=short)
     rows[1].to(width).add(unit, Ink.TEXT)
-    rows[2].to(width).add("idle" if idle else words, Ink.LABEL if idle else word_ink)
+    rows[2].to(width)
     return rows
 
 
 def _tall(shown: Shown, width: int, height: int) -> list[Row]:
     engine = shown.snapshot.engine
-    length = acceptance(engine)
-    throughput = engine.throughput
-    left = _big(
-        fmt.tokens_per_second(throughput.value if throughput else None),
-        "tok/s",
-        throughput,
-        Ink.THROUGHPUT,
-        shown,
-        short=width < 84,
-        idle=engine.idle,
-    )
-    right = _big(
-        fmt.number(length.value if length else None, 2),
-        "accepted/pass",
-        length,
-        Ink.ACCEPTANCE,
-        shown,
-        short=width < 84,
-    )
-    # Beside each other at the middle, unless the first needs more than half.
-    start = max(width // 2, max(row.width for row in left) + 3)
-    if start + max(row.width for row in right) > width:
-        start = max(row.width for row in left) + 3
+    length, throughput = acceptance(engine), engine.throughput
+    speed_ink = Ink.DIM if engine.idle else _value_ink(throughput, Ink.THROUGHPUT, shown)
+    speed = fmt.tokens_per_second(throughput.value if throughput else None)
+    left = _big(speed, "tok/s", speed_ink, shown)
+    taken = fmt.number(length.value if length else None, 2)
+    unit = "accepted/pass" if width >= 52 else "accepted"
+    right = _big(taken, unit, _value_ink(length, Ink.ACCEPTANCE, shown), shown)
+    short = width < 84
+    words, ink = _source_words(throughput, shown, short=short)
+    left[2].add(*("idle", Ink.LABEL) if engine.idle else (words, ink))
+    right[2].add(*_source_words(length, shown, short=short))
+    # Beside each other at the middle; the words of the left one make room where they must.
+    needed = max(row.width for row in right[:2])
+    start = min(max(width // 2, max(row.width for row in left) + 3), width - needed)
     rows = [
-        Row().extend(one).to(start).extend(other).cut(width)
+        Row().extend(one.cut(start - 1)).to(start).extend(other).cut(width)
         for one, other in zip(left, right, strict=True)
     ]
     small = flow(small_figures(shown, bars=width >= 68), width, gap=2)
@@ -222,6 +204,8 @@ def _low(shown: Shown, width: int, height: int) -> list[Row]:
         words, word_ink = (
             ("idle", Ink.LABEL) if idle else _source_words(figure, shown, short=width < 84)
         )
+        if width < 72 and word_ink is Ink.LABEL:
+            words = ""  # the other figures matter more than where these come from
         value_ink = Ink.DIM if idle else _value_ink(figure, ink, shown)
         pieces.append(Row(text, value_ink).add(f" {unit} ").add(words, word_ink))
     rows = [*flow(pieces, width), *flow(small_figures(shown), width, gap=2)]

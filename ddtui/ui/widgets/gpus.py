@@ -48,10 +48,12 @@ def wrap_words(text: str, width: int) -> list[str]:
     return wrap(fmt.clean(text), max(8, width))
 
 
-def panel_height(gpus: int, foreign: int, width: int, most: int) -> int:
+def panel_height(gpus: int, foreign: int, width: int, most: int, *, double: bool = True) -> int:
     """Lines that the panel wants, its frame included, in at most `most`."""
     if gpus == 0:
         return min(most, 4)
+    if not double:
+        most = min(most, gpus + foreign + 2)
     return max(3, min(most, arrangement(gpus, width - 4, most - foreign - 2).lines + foreign + 2))
 
 
@@ -174,8 +176,7 @@ def double_row(view: GpuView, shown: Shown, width: int) -> list[Row]:
     share = None if gpu.utilization is None else gpu.utilization / 100
     first.add("mem  ", Ink.LABEL).extend(_memory_bar(view, length, shown))
     first.put(f"{fmt.gib(gpu.memory_used)}/{fmt.gib(gpu.memory_total)}", 12, right=True)
-    first.put(" GiB", 5, Ink.LABEL).put(fmt.number(gpu.power), 5, right=True)
-    first.put(f"/{fmt.number(gpu.power_limit)} W", 8, Ink.LABEL)
+    first.put(" GiB", 5, Ink.LABEL).extend(_power(gpu, 10)).add(" ")
     hot = gpu.temperature is not None and gpu.temperature >= HOT
     first.put(fmt.number(gpu.temperature), 3, Ink.WARN if hot else Ink.TEXT, right=True)
     first.add(" °C", Ink.LABEL)
@@ -218,29 +219,39 @@ def _figures(gpu: Gpu, width: int) -> Row:
         if width >= 44:
             row.put(fmt.number(gpu.power), 4, right=True).add("W ", Ink.LABEL)
         if width >= _CELL - 2:
-            row.put(fmt.number(gpu.temperature), 2, warmth, right=True).add("°", Ink.LABEL)
+            row.put(fmt.number(gpu.temperature), 3, warmth, right=True).add("°", Ink.LABEL)
         return row
     row.put(f"{fmt.gib(gpu.memory_used)}/{fmt.gib(gpu.memory_total)}", 11, right=True)
     row.add(" GiB ", Ink.LABEL)
     row.put(fmt.number(gpu.utilization), 3, right=True).add(" % ", Ink.LABEL)
-    row.put(fmt.number(gpu.power), 4, right=True)
-    row.add("/", Ink.LABEL).put(f"{fmt.number(gpu.power_limit)} W", 6, Ink.LABEL)
+    row.extend(_power(gpu, 9))
     row.add(" ").put(fmt.number(gpu.temperature), 3, warmth, right=True).add(" °C", Ink.LABEL)
     if width >= 92:
         row.add(" ").put(fmt.number(gpu.sm_clock), 4, right=True).add(" MHz", Ink.LABEL)
     return row
 
 
+def _power(gpu: Gpu, width: int) -> Row:
+    """Power of its limit, in watts, at the right of `width` cells and the unit."""
+    limit = f"/{fmt.number(gpu.power_limit)}"
+    row = Row().put(fmt.number(gpu.power), width - len(limit), right=True)
+    return row.add(f"{limit} W", Ink.LABEL)
+
+
 def mark_row(gpu: Gpu) -> Row:
     """What is out of the ordinary: throttling, uncorrected errors, MIG."""
-    row = Row()
-    for word in throttle_words(gpu.throttle_reasons):
-        if word not in _QUIET_WORDS:
-            row.add(f"{word} ", Ink.WARN if word.startswith("hw") else Ink.LABEL)
+    marks = [
+        (word, Ink.WARN if word.startswith("hw") else Ink.LABEL)
+        for word in throttle_words(gpu.throttle_reasons)
+        if word not in _QUIET_WORDS
+    ]
     if gpu.ecc_uncorrected:
-        row.add(f"ECC {fmt.count(gpu.ecc_uncorrected)} ", Ink.BAD)
+        marks.insert(0, (f"ECC {fmt.count(gpu.ecc_uncorrected)}", Ink.BAD))
     if gpu.mig_enabled:
-        row.add("MIG ", Ink.LABEL)
+        marks.append(("MIG", Ink.LABEL))
+    row = Row()
+    for index, (word, ink) in enumerate(marks):
+        row.add(", " if index else "", Ink.LABEL).add(word, ink)
     return row
 
 

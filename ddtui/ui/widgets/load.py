@@ -103,16 +103,17 @@ def phase_row(phase: PhaseView, shown: Shown, width: int) -> Row:
     row.put(str(phase.phase), _NAME, name_ink).add(" ")
     if phase.status is PhaseStatus.SKIPPED:
         return row.add("not in this start", Ink.DIM)
-    length = 24 if width >= 90 else 8
+    length = 24 if width >= 104 else 16 if width >= 84 else 8
     fraction = 1.0 if phase.status is PhaseStatus.DONE else phase.fraction
     fraction = 0.0 if phase.status is PhaseStatus.PENDING else fraction
     bar_ink = (
         Ink.PROGRESS if running else Ink.BAD if phase.status is PhaseStatus.FAILED else Ink.GOOD
     )
     row.extend(bar(fraction, length, bar_ink, shown.glyphs))
-    percent = fmt.number(None if phase.fraction is None else phase.fraction * 100)
-    row.add(" ").put(f"{percent} %" if running else "", 6, Ink.STRONG, right=True)
-    row.add("  ").put(_seconds(phase, shown), 23 if width >= 90 else 21, name_ink)
+    share = phase.fraction if running else None
+    percent = "" if share is None else f"{share * 100:.0f} %"
+    row.add(" ").put(percent, 6, Ink.STRONG, right=True)
+    row.add("  ").put(_seconds(phase, shown), 23 if width >= 84 else 21, name_ink)
     notes = [fmt.clean(each) for each in (phase.source if running else "", phase.detail) if each]
     return row.add(" ").add(", ".join(notes), Ink.LABEL).cut(width)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddtui.core.snapshot import Evidence, Verdict
+from ddtui.core.snapshot import Evidence, Snapshot, Verdict
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row
@@ -19,7 +19,8 @@ class ReadinessPanel(Panel):
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         readiness = shown.snapshot.readiness
         drawing = Drawing(title=Row("Readiness", Ink.TITLE), faded=shown.faded)
-        drawing.title.add(f"  {fmt.clean(readiness.summary)}", Ink.LABEL)
+        if readiness.summary:
+            drawing.title.add(f"  {readiness.summary}", Ink.LABEL)
         drawing.rows = readiness_rows(shown, width)[:height]
         return drawing
 
@@ -30,9 +31,14 @@ def readiness_rows(shown: Shown, width: int) -> list[Row]:
     rows = [evidence_row(each, shown.glyphs, width) for each in shot.readiness.evidence]
     if not rows:
         rows = [Row("nothing is known yet", Ink.LABEL)]
-    if shot.load is not None and not loading(shot.load):
+    if shot.load is not None and has_loaded(shot):
         rows.append(summary_row(shot.load, shown).cut(width))
     return rows
+
+
+def has_loaded(snapshot: Snapshot) -> bool:
+    """Whether there is a load to sum up in a line."""
+    return snapshot.load is not None and snapshot.load.finished and not loading(snapshot)
 
 
 def evidence_row(evidence: Evidence, glyphs: Glyphs, width: int) -> Row:
