@@ -229,7 +229,7 @@ if [ -n "$cursor" ]; then set -- --cursor="$cursor" --no-tail; else set -- --lin
 read -r boot < /proc/sys/kernel/random/boot_id; boot=${boot//-/}
 case $cursor in *";b=$boot;"*) ;; *";b="*)
   journalctl --all --output=json --no-pager "$flag=$unit" --cursor="$cursor" </dev/null |
-    sed -n "/\"_BOOT_ID\":\"$boot\"/q;p"
+    sed -n '/"_BOOT_ID":"'"$boot"'"/q;p'
 esac
 supervise journalctl --follow --all --output=json --no-pager "$flag=$unit" "$@"
 """,
