@@ -15,6 +15,7 @@ from ddtui.config.errors import ConfigError, Problem
 from ddtui.config.load import Loaded
 from ddtui.config.model import HostOptions, UiOptions, option_fields
 from ddtui.config.paths import find_config
+from ddtui.core.redact import redact_mapping
 
 app = typer.Typer(
     help="Write, check, find and print the configuration.",
@@ -121,7 +122,19 @@ def _as_json(loaded: Loaded) -> dict[str, Any]:
         "ui": table(config.ui),
         "keys": {action: list(keys) for action, keys in config.key_map().items()},
         "hosts": {name: table(options) for name, options in config.hosts.items()},
+        "presets": redact_mapping(config.presets),
     }
+
+
+def _inline(value: Any) -> str:
+    """A value as it stands on one line of TOML."""
+    import tomlkit
+
+    if not isinstance(value, dict):
+        return tomlkit.item(value).as_string()
+    inline = tomlkit.inline_table()
+    inline.update(value)
+    return inline.as_string()
 
 
 def _as_toml(loaded: Loaded) -> list[str]:
@@ -138,7 +151,7 @@ def _as_toml(loaded: Loaded) -> list[str]:
             if value is None:
                 continue
             source = "default" if value == field.default and not set_here(*where, name) else ""
-            text = tomlkit.item(_shown(name, value)).as_string()
+            text = _inline(_shown(name, value))
             rows.append((f"{name} = {text}", source or origin(*where, name)))
         return rows
 
@@ -161,6 +174,13 @@ def _as_toml(loaded: Loaded) -> list[str]:
     for name, options in config.hosts.items():
         header = f"[hosts.{tomlkit.key(name).as_string()}]"
         blocks.append((header, table(("hosts", name), options)))
+    for name, preset in redact_mapping(config.presets).items():
+        pairs = preset.items() if isinstance(preset, dict) else ()
+        rows = [
+            (f"{tomlkit.key(key).as_string()} = {_inline(value)}", origin("presets", name, key))
+            for key, value in pairs
+        ]
+        blocks.append((f"[presets.{tomlkit.key(name).as_string()}]", rows))
     width = max(len(text) for _, rows in blocks for text, _ in rows)
     for header, rows in blocks:
         lines += [

@@ -17,11 +17,8 @@ Value = str | int | float | bool | None | list[object] | dict[str, object]
 VERSION = "0.5.23+simulated"
 """What the simulated engine calls itself."""
 
-_DIALECT: dict[str, Value] = {
-    "speculative_ddtree_budget": None,
-    "speculative_ddtree_block_size": None,
-}
-_ALIASES = {
+_DIALECT: dict[str, Value] = {"speculative_ddtree_budget": None}
+ALIASES = {
     "model": "model_path",
     "tp": "tp_size",
     "tensor_parallel_size": "tp_size",
@@ -31,6 +28,7 @@ _ALIASES = {
     "speculative_draft_model": "speculative_draft_model_path",
     "cuda_graph_max_bs": "cuda_graph_max_bs_decode",
 }
+"""Other spellings of a flag, with underscores."""
 _BLOCK_DRAFTERS = ("DFLASH", "DDTREE")
 _ALGORITHMS = ("DFLASH", "DDTREE", "EAGLE", "EAGLE3", "NEXTN", "NGRAM", "STANDALONE", "DSPARK")
 _DRAFT_BLOCK_SIZE = 8
@@ -154,7 +152,7 @@ def _take(flags: list[str], at: int, arguments: dict[str, Value], unknown: list[
         end += 1
     values = [value] if joined else flags[at + 1 : end]
     field = name.removeprefix("--").replace("-", "_")
-    field = _ALIASES.get(field, field)
+    field = ALIASES.get(field, field)
     negated = field.removeprefix("no_")
     if not name.startswith("--") or (field not in arguments and negated not in arguments):
         unknown.extend(flags[at:end])
@@ -219,7 +217,7 @@ def _resolve_speculation(arguments: dict[str, Value]) -> None:
         raise _value_error(
             f"{algorithm} speculative decoding requires setting --speculative-draft-model-path."
         )
-    block = arguments["speculative_ddtree_block_size"] or arguments["speculative_dflash_block_size"]
+    block = arguments["speculative_dflash_block_size"]
     width = arguments["speculative_num_draft_tokens"]
     if block and width and block != width:
         raise _value_error(

@@ -13,8 +13,11 @@ from collections.abc import Awaitable, Callable, Sequence
 import asyncssh
 
 from ddtui.collect import programs
+from ddtui.control.programs import SERVER_HELP
 from ddtui.demo import answers
+from ddtui.demo.config import VERSION
 from ddtui.demo.gpu_query import FIELDS, gpu_row
+from ddtui.demo.help_text import help_text
 from ddtui.demo.journal import CursorRefused, Entry
 from ddtui.demo.machine import Machine
 from ddtui.hosts.base import Program
@@ -249,6 +252,18 @@ async def _read_file(call: Call) -> int:
     return 0
 
 
+async def _server_help(call: Call) -> int:
+    words = list(call.arguments[2:])
+    program = call.machine.unit.command[0]
+    if program not in words:
+        call.complain(f"no such program: {words[-1] if words else ''}")
+        return 127
+    await call.write(f"@server {VERSION} 1764000000 /opt/llm/venv/lib/python3.11/sglang\n")
+    if call.argument(0) == "help":
+        await call.write(f"@help\n{help_text()}")
+    return 0
+
+
 def _by_label(*known: tuple[Program, Handler, bool]) -> dict[str, tuple[Handler, bool]]:
     return {program.label: (handler, lasting) for program, handler, lasting in known}
 
@@ -265,5 +280,6 @@ _HANDLERS = _by_label(
     (programs.UNITS, _units, False),
     (programs.FACTS, _facts, False),
     (programs.READ_FILE, _read_file, False),
+    (SERVER_HELP, _server_help, False),
 )
 """Label to handler, and whether the program lasts until its standard input ends."""

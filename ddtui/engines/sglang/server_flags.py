@@ -212,7 +212,7 @@ def _add_options(lines: list[str], flags: dict[str, FlagInfo]) -> None:
             continue
         head = re.split(r"\s{2,}", re.sub(_CHOICES, "", line).strip())[0]
         names = re.findall(r"(?:^|,\s*)--([A-Za-z0-9][\w.-]*)", head)
-        if not names:
+        if not names or names == ["help"]:
             continue
         # The usage shows the first spelling, so it is there; a cut usage may lack it.
         main = next((name for name in names if name in flags), names[0])

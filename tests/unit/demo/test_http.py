@@ -46,7 +46,7 @@ async def test_server_info_has_a_real_ones_keys_and_the_dialects() -> None:
     async with client() as http:
         info = (await http.get("/server_info")).json()
     assert set(real) <= set(info)
-    assert set(info) - set(real) == {"speculative_ddtree_budget", "speculative_ddtree_block_size"}
+    assert set(info) - set(real) == {"speculative_ddtree_budget"}
     assert set(real["internal_states"][0]) - {"avg_spec_accept_length"} <= set(
         info["internal_states"][0]
     )
