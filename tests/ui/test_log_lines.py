@@ -9,6 +9,7 @@ from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import JournalLine
 from ddtui.ui.log_filter import BadPattern, Bars, Level, LogFilter, Starts, compile_search
 from ddtui.ui.log_lines import LogLines
+from ddtui.ui.screens.log_choices import rank_choices
 from tests.ui.log_world import EARLIER, PlainEngine, line, many
 from tests.ui.scenes import INVOCATION
 
@@ -163,7 +164,7 @@ def test_case_matters_only_where_it_is_typed() -> None:
 
 @pytest.mark.parametrize("text", ["(", "[a", "*", "a{9999999999999}", "(?P<x>a)(?P<x>b)", "\\"])
 def test_a_bad_regular_expression_says_why(text: str) -> None:
-    with pytest.raises(BadPattern, match="^regex: "):
+    with pytest.raises(BadPattern, match=r"^regex: "):
         compile_search(text, regex=True)
 
 
@@ -204,6 +205,18 @@ def test_another_buffer_keeps_filter_and_search() -> None:
     assert world.lines.filter.rank == "TP1"
     assert [each.number for each in world.lines.shown] == [1, 9, 17, 25, 33]
     assert world.lines.matches == [1, 17]
+
+
+def test_ranks_are_offered_by_number() -> None:
+    counts = {"TP10": 1, "TP2": 3_000, "": 5, "DP1 TP0": 1}
+    offered = [(each.id, each.note) for each in rank_choices(counts)]
+    assert offered == [
+        ("all", ""),
+        ("=", "5"),
+        ("=DP1 TP0", "1"),
+        ("=TP2", "3,000"),
+        ("=TP10", "1"),
+    ]
 
 
 def test_what_is_left_out_is_said() -> None:

@@ -19,8 +19,9 @@ from ddtui.ui.log_files import suggest_file, write_copied, write_new
 from ddtui.ui.log_filter import BadPattern, Bars, Level, LogFilter, Starts, compile_search
 from ddtui.ui.log_lines import LogLines
 from ddtui.ui.palette import keymap_of
-from ddtui.ui.screens.choice import Choice, ChoiceScreen
+from ddtui.ui.screens.choice import ChoiceScreen
 from ddtui.ui.screens.live import LiveScreen
+from ddtui.ui.screens.log_choices import ALL, phase_choices, rank_choices
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.alerts import Alerts, alert_rows
 from ddtui.ui.widgets.header import Header
@@ -35,7 +36,6 @@ SLICE = 0.012
 """Seconds of reading, filtering or searching between two looks for keys."""
 CLIPBOARD_LIMIT = 74_000
 """Bytes that most terminals take into the clipboard at once."""
-_ALL = "all"
 _T = TypeVar("_T")
 
 
@@ -307,35 +307,26 @@ class LogScreen(LiveScreen):
 
     def action_rank(self) -> None:
         """Choose the rank shown."""
-        choices = [Choice(_ALL, "all ranks")] + [
-            Choice(f"={rank}", rank or "without a rank", f"{count:,}")
-            for rank, count in sorted(self.lines.ranks.items(), key=lambda item: _natural(item[0]))
-        ]
+        choices = rank_choices(self.lines.ranks)
         rank = self.lines.filter.rank
 
         def chosen(choice: str | None) -> None:
             if choice is not None:
-                self._narrow(rank=None if choice == _ALL else choice[1:])
+                self._narrow(rank=None if choice == ALL else choice[1:])
 
         self.app.push_screen(
-            ChoiceScreen("Rank", choices, _ALL if rank is None else f"={rank}"), chosen
+            ChoiceScreen("Rank", choices, ALL if rank is None else f"={rank}"), chosen
         )
 
     def action_phase(self) -> None:
         """Choose the phase shown."""
-        choices = [Choice(_ALL, "all phases")] + [
-            Choice(phase, str(phase), f"{self.lines.phases[phase]:,}")
-            for phase in Phase
-            if phase in self.lines.phases
-        ]
+        choices = phase_choices(self.lines.phases)
 
         def chosen(choice: str | None) -> None:
             if choice is not None:
-                self._narrow(phase=None if choice == _ALL else Phase(choice))
+                self._narrow(phase=None if choice == ALL else Phase(choice))
 
-        self.app.push_screen(
-            ChoiceScreen("Phase", choices, self.lines.filter.phase or _ALL), chosen
-        )
+        self.app.push_screen(ChoiceScreen("Phase", choices, self.lines.filter.phase or ALL), chosen)
 
     def _narrow(self, **changes: object) -> None:
         self.lines.set_filter(replace(self.lines.filter, **changes))  # type: ignore[arg-type]
@@ -401,9 +392,3 @@ class LogScreen(LiveScreen):
 
 def _after(values: list[_T], value: _T) -> _T:
     return values[(values.index(value) + 1) % len(values)]
-
-
-def _natural(rank: str) -> list[tuple[int, str]]:
-    """A sort key that puts TP2 before TP10."""
-    digits = "".join(char if char.isdigit() else " " for char in rank).split()
-    return [(int(each), "") for each in digits] or [(-1, rank)]
