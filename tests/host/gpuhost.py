@@ -245,7 +245,7 @@ def unit_file(exec_start: str, user: str = "", service: str = "", unit: str = ""
         f"[Unit]\nDescription=test service\n{unit}\n"
         "[Service]\nType=simple\nLogRateLimitIntervalSec=1s\nLogRateLimitBurst=1000000\n"
         f"Environment=PYTHONPATH={_SIMULATED}\n"
-        f"TimeoutStopSec=10\n{f'User={user}' if user else ''}\nExecStart={exec_start}\n{service}\n"
+        f"TimeoutStopSec=3\n{f'User={user}' if user else ''}\nExecStart={exec_start}\n{service}\n"
         "[Install]\nWantedBy=default.target\n"
     )
 

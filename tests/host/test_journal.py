@@ -19,10 +19,8 @@ UNIT = "llm-hostile.service"
 LINE_MAX = 48 * 1024
 """Bytes after which journald cuts a line (LineMax=)."""
 
-BARS = [
-    f"Loading safetensors checkpoint shards: {10 * n:3d}% Completed | {n}/10 [00:0{n}<00:09,  1.0s/it]"
-    for n in (1, 5, 9)
-]
+_SHARDS = "Loading safetensors checkpoint shards"
+BARS = [f"{_SHARDS}: {n}0% Completed | {n}/10 [00:0{n}<00:09,  1.0s/it]" for n in (1, 5, 9)]
 # What is written, and the lines that must come of it.
 WRITTEN: list[tuple[bytes, list[str]]] = [
     (b"plain line\n", ["plain line"]),
