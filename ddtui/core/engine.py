@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from ddtui.core.events import AnyEvent
@@ -75,8 +75,15 @@ class Engine(LogDialect, LogLabels, Protocol):
         """`{"target": path, "drafter": path}`; the drafter only where there is one."""
         ...
 
-    def knobs(self, values: dict[str, str | int | float | bool | None]) -> dict[str, str]:
-        """Named knobs (`block size`, `budget`, ...) found in server arguments or flags."""
+    def knobs(
+        self,
+        values: dict[str, str | int | float | bool | None],
+        environment: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Named knobs (`block size`, `budget`, ...) found in server arguments or flags.
+
+        `environment` is the unit's own: some servers take a knob as a variable.
+        """
         ...
 
     def is_command(self, command_line: Sequence[str]) -> bool:

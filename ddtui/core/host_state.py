@@ -212,13 +212,15 @@ class HostState:
     def _knobs(self) -> tuple[dict[str, str], str]:
         """Named knobs by the strongest source there is."""
         run, unit = self._run, self._unit
+        pairs = (pair.partition("=") for pair in unit.environment) if unit is not None else ()
+        variables = {name: value for name, _, value in pairs}
         if run is not None and run.info is not None and run.info.arguments:
-            return self._engine.knobs(run.info.arguments), run.info.source
+            return self._engine.knobs(run.info.arguments, variables), run.info.source
         if run is not None and run.configured:
-            return self._engine.knobs(run.configured), "log"
+            return self._engine.knobs(run.configured, variables), "log"
         if unit is not None and unit.command_line:
             flags = self._engine.flags(unit.command_line)
-            return self._engine.knobs(dict(flags)), "command line"
+            return self._engine.knobs(dict(flags), variables), "command line"
         return {}, ""
 
     def snapshot(self, now: float) -> Snapshot:

@@ -77,6 +77,7 @@ _OTHER_NAMES = {
     "max_running_requests": "max_running",
     "draft_model_path": "draft_model",
     "tree_width": "topk",
+    "draft_attention": "draft_attention_backend",
     "tree_budget": "budget",
     "draft_window": "window",
 }

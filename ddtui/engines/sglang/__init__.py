@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
@@ -58,9 +58,13 @@ class SGLang:
         """Flags by name without dashes, values as given, `true` for bare flags."""
         return flags.flags(command_line)
 
-    def knobs(self, values: dict[str, str | int | float | bool | None]) -> dict[str, str]:
-        """Named knobs found in server arguments or flags, for display."""
-        return knobs.knobs(values)
+    def knobs(
+        self,
+        values: dict[str, str | int | float | bool | None],
+        environment: Mapping[str, str] | None = None,
+    ) -> dict[str, str]:
+        """Named knobs found in server arguments or flags and the unit's variables, for display."""
+        return knobs.knobs(values, environment)
 
     def is_command(self, command_line: Sequence[str]) -> bool:
         """Whether a command line starts SGLang."""

@@ -73,6 +73,9 @@ _BLOCK_IS_DRAFT_TOKENS = ("DFLASH", "DDTREE")
 _TREE_VERIFIERS = ("speculative_dflash_enable_ddtree", "speculative_dflash_tree_verify")
 """Forks' switches with which `num_draft_tokens` is the size of the tree instead."""
 
+_TREE_VARIABLES = ("SGLANG_DDTREE_", "SGLANG_DFLASH_MAX_NUM_NODES")
+"""Variables of the unit by which forks set what others have flags for."""
+
 _DEFAULTS: Mapping[str, tuple[str, ...]] = {
     "speculative_boundary_reduction": ("ar", "rs+rsv"),
     "speculative_domino_candidate_pool_size": ("2048",),
@@ -112,14 +115,17 @@ _NO_KNOBS = (
 )
 
 
-def knobs(values: Mapping[str, Scalar]) -> dict[str, str]:
-    """Return the knobs found in server arguments, flags or environment, for display.
+def knobs(
+    values: Mapping[str, Scalar], environment: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Return the knobs found in server arguments or flags, and in the unit's environment.
 
     Speculation first, then whatever speculative argument has no name here, then the server's own.
     Arguments that are not set, or stand at a default that says nothing, are left out.
     """
     plain = {name.replace("-", "_").lower(): value for name, value in values.items()}
     _settle_block_size(plain)
+    _settle_tree(plain, environment or {})
     result: dict[str, str] = {}
     used: set[str] = set(_NO_KNOBS)
     _take(SPECULATION, plain, result, used)
@@ -160,6 +166,17 @@ def _settle_block_size(plain: dict[str, Scalar]) -> None:
     ignores = algorithm == "DDTREE" and "speculative_ddtree_block_size" not in plain
     if ignores or not any(given):
         plain["block_size"] = width
+
+
+def _settle_tree(plain: dict[str, Scalar], environment: Mapping[str, str]) -> None:
+    """With DDTREE top-k is a variable, if anything: the flag of that name is forced to 1."""
+    algorithm = str(plain.get("speculative_algorithm") or "").upper()
+    if algorithm == "DDTREE":
+        plain.pop("speculative_eagle_topk", None)
+    if algorithm in _BLOCK_IS_DRAFT_TOKENS:
+        for name, value in environment.items():
+            if name.startswith(_TREE_VARIABLES):
+                plain.setdefault(name.lower(), value)
 
 
 def _says_something(name: str, value: Scalar) -> bool:

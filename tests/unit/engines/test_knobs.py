@@ -210,3 +210,24 @@ def test_engines_are_found_by_name_and_by_command() -> None:
     assert engine_of(["python", "-m", "http.server"]) is None
     with pytest.raises(UnknownEngine, match=r"no engine 'vllm'.*one of: sglang"):
         engine("vllm")
+
+
+def test_top_k_of_ddtree_is_the_units_variable_and_never_the_flag() -> None:
+    values: dict[str, Scalar] = {
+        "speculative_algorithm": "DDTREE",
+        "speculative_ddtree_budget": 8,
+        "speculative_eagle_topk": 1,
+    }
+    assert SGLANG.knobs(values) == {"algorithm": "DDTREE", "budget": "8"}
+    variables = {
+        "SGLANG_DDTREE_MAX_TOPK": "6",
+        "SGLANG_DDTREE_DEPTH_BONUS": "0.2",
+        "CUDA_HOME": "/usr/local/cuda",
+    }
+    assert SGLANG.knobs(values, variables) == {
+        "algorithm": "DDTREE",
+        "budget": "8",
+        "top-k": "6",
+        "sglang ddtree depth bonus": "0.2",
+    }
+    assert SGLANG.knobs({"speculative_algorithm": "EAGLE"}, variables) == {"algorithm": "EAGLE"}
