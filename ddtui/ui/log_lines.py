@@ -43,6 +43,8 @@ class _Pass:
 
     shown: list[LogLine] = field(default_factory=list)
     separators: int = 0
+    superseded: list[int] = field(default_factory=list)
+    """Numbers of the states of progress bars in whose place newer ones are shown."""
     next: int = 0
     """Number of the next line to filter."""
 
@@ -97,8 +99,8 @@ class LogLines:
 
     @property
     def total(self) -> int:
-        """Lines kept."""
-        return len(self._all)
+        """Lines kept, superseded states of progress bars not counted."""
+        return len(self._all) - len(self._now.superseded)
 
     @property
     def suppressed(self) -> int:
@@ -210,6 +212,7 @@ class LogLines:
         cut = bisect_left(self.shown, self._first, key=attrgetter("number"))
         self._now.separators -= sum(1 for line in self.shown[:cut] if line.separator)
         del self.shown[:cut]
+        del self._now.superseded[: bisect_left(self._now.superseded, self._first)]
         self.dropped += cut
         self._searched = max(0, self._searched - cut)
         del self.matches[: bisect_left(self.matches, self._first)]
@@ -296,6 +299,7 @@ class LogLines:
         elif last is not None and self._filter.bars is Bars.LATEST and _supersedes(line, last):
             # In place, so that nothing moves under the reader while a bar advances.
             to.shown[-1] = line
+            to.superseded.append(last.number)
             if to is self._now and self._searched >= len(to.shown):
                 self._searched = len(to.shown) - 1
                 if self.matches and self.matches[-1] == last.number:

@@ -125,6 +125,7 @@ def test_a_bar_shows_its_latest_state_in_place() -> None:
     assert world.texts == ["before", "Loading shards: 20%"]
     world.add(bars[2])
     assert world.texts == ["before", "Loading shards: 30%"]
+    assert world.lines.count == world.lines.total == 2
     world.add(line("after"), line("Capturing: 1/8", bar=True), line("other", bar=True, pid=43))
     assert world.texts[2:] == ["after", "Capturing: 1/8", "other"]
     assert len(world.narrow(bars=Bars.ALL)) == 7

@@ -99,6 +99,8 @@ class ConfirmScreen(ModalScreen[bool]):
     def _listen(self) -> None:
         """Give Cancel the focus, once keys have been quiet."""
         left = self._deaf_until - self._clock()
+        if self._listening:
+            return
         if left > 0:
             self.set_timer(left, self._listen)
             return

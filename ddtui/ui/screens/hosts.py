@@ -105,13 +105,13 @@ class HostsScreen(LiveScreen):
     def _fill(self) -> None:
         width = self.size.width - 6
         name_width = min(24, max([4, *(len(name) for name in self._names)]))
-        unit_width = min(28, max([4, *(len(each.unit) for each in self._hosts)]))
+        unit_width = min(28, max([4, *(len(self._unit(each)) for each in self._hosts)]))
         glyphs = self._shown.glyphs if self._shown is not None else UNICODE
         columns = f"{'host':{name_width}}  {'unit':{unit_width}}  "
         prompts = []
         for host in self._hosts:
             name = fmt.clean(host.name)[:name_width]
-            unit = fmt.clean(host.unit)[:unit_width] or fmt.NOTHING
+            unit = fmt.clean(self._unit(host))[:unit_width] or fmt.NOTHING
             mark = glyphs.running if host.name == self._open else " "
             line = f"{mark} {name:{name_width}}  {unit:{unit_width}}  {self._state(host)}"
             prompts.append(line[: max(10, width)])
@@ -121,6 +121,13 @@ class HostsScreen(LiveScreen):
             for at, line in enumerate(prompts):
                 options.replace_option_prompt_at_index(at, Content(line))
             self.query_one("#columns", Static).update(Content(f"{columns}state"[:width]))
+
+    def _unit(self, host: HostTarget) -> str:
+        """The unit that is watched, for the open host, else the one that is configured."""
+        if host.name == self._open and self._shown is not None:
+            unit = self._shown.snapshot.unit
+            return unit.name if unit is not None else host.unit
+        return host.unit
 
     def _state(self, host: HostTarget) -> str:
         """What is known of the open host; how another one is reached."""
