@@ -15,7 +15,7 @@ from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.keymap import read_keymap
-from ddtui.ui.palette import ActionCommands
+from ddtui.ui.palette import PALETTE_CSS, ActionCommands
 from ddtui.ui.screens.help import HelpScreen
 from ddtui.ui.screens.hosts import HostsScreen
 from ddtui.ui.screens.live import LiveScreen
@@ -38,6 +38,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
     TITLE = "ddtui"
     BINDINGS = bindings(Scope.APP)
     COMMANDS = {ActionCommands}
+    CSS = PALETTE_CSS
 
     def __init__(
         self,

@@ -15,6 +15,10 @@ from ddtui.ui.actions import ACTIONS, Action, Scope, actions
 from ddtui.ui.keymap import Keymap, default_keymap
 
 
+PALETTE_CSS = "CommandPalette SearchIcon { display: none; }"
+"""Style for the app: the palette's icon is an emoji, which terminals disagree on the width of."""
+
+
 def scope_of(screen: Screen[Any]) -> Scope:
     """Which scope's actions a screen has, by its bindings; `Scope.APP` when it has none."""
     by_id = {each.id: each for each in ACTIONS}

@@ -13,7 +13,7 @@ from ddtui.core.samples import JournalLine
 from ddtui.core.snapshot import Snapshot
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.keymap import Keymap, default_keymap
-from ddtui.ui.palette import ActionCommands
+from ddtui.ui.palette import PALETTE_CSS, ActionCommands
 from ddtui.ui.screens.help import HelpScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.shown import Shown
@@ -82,6 +82,7 @@ class LogApp(App[object], inherit_bindings=False):
 
     BINDINGS = bindings(Scope.APP)
     COMMANDS = {ActionCommands}
+    CSS = PALETTE_CSS
     ENABLE_COMMAND_PALETTE = True
 
     def __init__(self, *lines: JournalLine, theme: str = "", keymap: Keymap | None = None) -> None:
