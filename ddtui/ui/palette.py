@@ -14,7 +14,6 @@ from textual.screen import Screen
 from ddtui.ui.actions import ACTIONS, Action, Scope, actions
 from ddtui.ui.keymap import Keymap, default_keymap
 
-
 PALETTE_CSS = "CommandPalette SearchIcon { display: none; }"
 """Style for the app: the palette's icon is an emoji, which terminals disagree on the width of."""
 
