@@ -17,10 +17,11 @@ class ExitCode(enum.IntEnum):
         member.description = description
         return member
 
-    OK = 0, "done; for `status`: the engine is ready"
+    OK = 0, "done; for `status`: the engine is ready; for `diagnose`: the log was read"
     FAILED = 1, "something failed, as the message says; for `doctor`: at least one FAIL"
     USAGE = 2, "the command line or the configuration is wrong"
     UNREACHABLE = 3, "there is no connection to the host"
     REFUSED = 4, "the host refused the login, or its key is unknown or has changed"
     NOT_READY = 5, "`status`: the host answers and the engine is not ready"
+    NOT_A_LOG = 6, "`diagnose`: what was given is empty, no text, or no engine's log"
     INTERRUPTED = 130, "ended by Ctrl+C"

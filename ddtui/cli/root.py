@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import ddtui
-from ddtui.cli import config, connect, doctor, hosts, init, status
+from ddtui.cli import config, connect, diagnose, doctor, hosts, init, status
 from ddtui.cli.context import Options
 from ddtui.cli.output import emit
 
@@ -51,6 +51,7 @@ def options(
 
 app.command()(connect.connect)
 app.command()(status.status)
+app.command()(diagnose.diagnose)
 app.command()(doctor.doctor)
 app.command()(init.init)
 app.command()(hosts.hosts)

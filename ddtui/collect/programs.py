@@ -256,6 +256,18 @@ fi
 """Arguments: scope, unit, invocation, most lines, `last` (also when left out) or `first`: which end
 of the invocation to read. Oldest first, one shot."""
 
+KERNEL = Program(
+    "ddtui:kernel",
+    PREAMBLE
+    + """
+journalctl --dmesg --no-pager --quiet --output=short-unix --since="@$1" </dev/null |
+  grep -aE 'Xid|[Oo]ut of memory|oom-kill|fallen off the bus|segfault|[Nn]v[Ll]ink' | tail -n "$2"
+exit 0
+""",
+)
+"""Arguments: since when (Unix seconds), most lines. One shot: what the kernel said that may have
+ended an engine. Nothing where the user may not read the kernel's journal."""
+
 LISTENER = Program(
     "ddtui:listener",
     PREAMBLE
@@ -404,6 +416,7 @@ ALL_PROGRAMS = (
     UNIT,
     JOURNAL,
     JOURNAL_INVOCATION,
+    KERNEL,
     LISTENER,
     CHECKPOINT,
     UNITS,

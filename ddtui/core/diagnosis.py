@@ -18,6 +18,8 @@ class LogExamination:
         self._reader = dialect.log_reader()
         self.current = Examination(dialect)
         self.earlier = 0
+        self.before: Diagnosis | None = None
+        """Of the invocation before the last one."""
         self._invocation = ""
         self._announced = False
 
@@ -28,6 +30,7 @@ class LogExamination:
             return
         if self._begins_another(line):
             self.earlier += 1
+            self.before = self.current.conclude()
             self._reader = self._dialect.log_reader()
             self.current = Examination(self._dialect)
         self._announced = False
@@ -48,7 +51,8 @@ class LogExamination:
             self._announced = True
             return
         if re.match(r"Start(?:ing|ed) ", line.text):
-            self._announced = bool(self.current.lines)
+            # Other units start too, in a journal of the whole machine.
+            self._announced = self.current.ended
             return
         self.current.take(line, ())
 

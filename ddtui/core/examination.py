@@ -44,6 +44,7 @@ Scalar = str | int | float | bool | None
 
 _RESULT = re.compile(r"Failed with result '(?!success)")
 _EXITED = re.compile(r"Main process exited, code=(?:exited, status=[1-9]|killed|dumped)")
+_ENDED = re.compile(r"^Stopp(?:ed|ing) |Deactivated successfully|Scheduled restart job|Succeeded\.")
 _RESTARTS = re.compile(r"restart counter is at (\d+)")
 _SOURCE = re.compile(r"(?:\[rank\d+\]: ?)?(?:    |  File \")")
 """What a traceback quotes: code, whose words say nothing of what happened."""
@@ -111,12 +112,24 @@ class Examination:
         self._sightings: dict[str, Sightings] = {}
         self._decided: Seen | None = None
         self._died = False
+        self._ended = False
         self._manager: deque[str] = deque(maxlen=4)
         self._recent: deque[str] = deque(maxlen=4)
         self._restarts = 0
         self._marks: dict[str, set[str]] = {}
         self._ranks: dict[int | None, str] = {}
         self._stamp = 0.0
+
+    @property
+    def ended(self) -> bool:
+        """Whether anything says that it is over: the next start is another invocation."""
+        return (
+            self._ended
+            or self._died
+            or self._draining is not None
+            or self._decided is not None
+            or (self._fired_up is None and bool(self._faults))
+        )
 
     @property
     def went_on(self) -> bool:
@@ -139,6 +152,8 @@ class Examination:
             return
         if self._timeline is None:
             self._timeline = PhaseTimeline(line.stamp)
+        elif not self._timeline.stretches[0].began:  # the first lines had no stamp
+            self._timeline.began = self._timeline.stretches[0].began = line.stamp
         for event in events:
             self._take_event(event)
         if line.bar or line.continued or self._dialect.is_traffic(line.text):
@@ -161,6 +176,7 @@ class Examination:
             self._died = True
             self._manager.append(text)
             self.revision += 1
+        self._ended = self._ended or _ENDED.search(text) is not None
         restarts = _RESTARTS.search(text)
         if restarts is not None:
             self._restarts = int(restarts[1])

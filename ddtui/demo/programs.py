@@ -234,6 +234,10 @@ async def _journal_invocation(call: Call) -> int:
     return 0
 
 
+async def _kernel(call: Call) -> int:  # noqa: ARG001  # the simulated kernel has nothing to say
+    return 0
+
+
 # ---- facts and files ----------------------------------------------------------------------------
 
 
@@ -275,6 +279,7 @@ _HANDLERS = _by_label(
     (programs.UNIT, _unit, True),
     (programs.JOURNAL, _journal, True),
     (programs.JOURNAL_INVOCATION, _journal_invocation, False),
+    (programs.KERNEL, _kernel, False),
     (programs.LISTENER, _listener, False),
     (programs.CHECKPOINT, _checkpoint, False),
     (programs.UNITS, _units, False),

@@ -1,0 +1,197 @@
+"""Where `ddtui diagnose` takes its lines from: a stream of bytes, or a host."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import IO
+
+import msgspec
+
+from ddtui.cli.first_contact import reach
+from ddtui.cli.reaching import Overrides, engine_for, host_for, settings_for
+from ddtui.collect.base import SourceTrouble, lines_of
+from ddtui.collect.journal_entries import JournalReader
+from ddtui.collect.programs import (
+    JOURNAL,
+    JOURNAL_INVOCATION,
+    KERNEL,
+    UNIT,
+    UNIT_PROPERTIES,
+)
+from ddtui.collect.saved_log import NotALog, SavedLog
+from ddtui.collect.settings import HostSettings
+from ddtui.collect.unit import Frames, find_units, status_of
+from ddtui.config.hosts import HostTarget
+from ddtui.core.diagnosis import LogExamination
+from ddtui.core.engine import Engine
+from ddtui.core.examination import Diagnosis
+from ddtui.core.samples import JournalLine, UnitStatus
+from ddtui.engines import dialect_of_log
+from ddtui.engines.sglang import SGLANG
+from ddtui.hosts.base import Host, HostError, LinkDown, Program
+
+LOOKED_AT = 20_000
+"""Lines of a saved log in which the engine must be recognized."""
+FIRST_LINES, LAST_LINES = 4_000, 20_000
+"""Entries of an invocation that are read from a host: its beginning and its end."""
+OLD_LINES = 5_000
+"""Entries of a unit that are read where its invocation is not known."""
+PATIENCE = 20.0
+QUIET = 2.0
+"""Seconds without a line after which what a follower had to say at first is complete."""
+KERNEL_LINES = 200
+
+
+class Diagnosed(msgspec.Struct, frozen=True):
+    """A diagnosis with where it comes from."""
+
+    diagnosis: Diagnosis
+    source: str
+    before: Diagnosis | None = None
+    """Of the start before it, in the same log."""
+    remarks: tuple[str, ...] = ()
+
+
+def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagnosed:
+    """Diagnose a saved log. `now`: Unix seconds. Raises NotALog, OSError."""
+    log = SavedLog(stream, now=now, unit=unit)
+    lines = log.lines()
+    head: list[JournalLine] = []
+    dialect = None
+    for line in itertools.islice(lines, LOOKED_AT):
+        head.append(line)
+        dialect = dialect_of_log([line.text]) if not line.from_manager else None
+        if dialect is not None:
+            log.settle_unit()
+            break
+    examination = LogExamination(dialect or SGLANG)
+    for line in itertools.chain(_drained(head), lines):
+        examination.take(line)
+    result = examination.conclude(kernel=tuple(log.kernel))
+    if dialect is None:
+        if not result.failed and len(result.phases) <= 1:
+            raise NotALog(
+                f"none of its {log.lines_read} lines is from an engine's log",
+                "give the output of `journalctl -u UNIT`, or the engine's own",
+            )
+        result = msgspec.structs.replace(result, engine="")
+    return Diagnosed(result, f"{name} ({log.lines_read} lines)", examination.before)
+
+
+def _drained(head: list[JournalLine]) -> Iterator[JournalLine]:
+    """The lines kept so far, each given up when it has been taken."""
+    head.reverse()
+    while head:
+        yield head.pop()
+
+
+async def of_host(target: HostTarget, overrides: Overrides) -> Diagnosed:
+    """Diagnose the last start of the unit on a host. Raises HostError, ConfigError."""
+    engine = engine_for(target)
+    settings = settings_for(target, overrides)
+    host = await host_for(target, overrides.scenario)
+    try:
+        await host.start()
+        if not await reach(host, ask=False):
+            raise LinkDown(host.link.detail or f"{target.name} cannot be reached", host.link.remedy)
+        return await _on_host(host, settings, engine)
+    finally:
+        await host.close()
+
+
+async def _on_host(host: Host, settings: HostSettings, engine: Engine) -> Diagnosed:
+    name = settings.unit or await _find(host, settings, engine)
+    unit = await _unit(host, settings.scope, name)
+    examination = LogExamination(engine)
+    last = await _invocation(host, settings.scope, unit)
+    _take(examination, last or await _recent(host, settings.scope, name, OLD_LINES))
+    began = unit.started_at or unit.state_changed_at
+    kernel, remarks = await _kernel(host, began)
+    diagnosis = examination.conclude(unit, kernel)
+    before = examination.before
+    if before is None and unit.restarts and not (diagnosis.failed or diagnosis.ready):
+        before = await _start_before(host, settings.scope, name, engine)
+    if not examination.current.lines:
+        remarks = (*remarks, f"the journal shows no line of {name}: see `ddtui doctor {host.name}`")
+    source = f"{host.name}: {name}{' (simulated)' if host.simulated else ''}"
+    return Diagnosed(diagnosis, source, before, remarks)
+
+
+async def _find(host: Host, settings: HostSettings, engine: Engine) -> str:
+    found = await find_units(host, engine, settings.scope)
+    if not found:
+        raise HostError(
+            f"none of the host's services starts {engine.name}",
+            f"name the unit with --unit, or see `ddtui init {host.name}`",
+        )
+    return found[0].name
+
+
+async def _unit(host: Host, scope: str, name: str) -> UnitStatus:
+    frames = Frames()
+    async with (
+        host.stream(UNIT, scope, name, ",".join(UNIT_PROPERTIES)) as stream,
+        lines_of(stream) as lines,
+    ):
+        while batch := await lines.batch(PATIENCE):
+            for raw in batch:
+                frame = frames.add(raw.decode("utf-8", "replace"))
+                if frame is not None:
+                    try:
+                        return status_of(name, frame)
+                    except SourceTrouble as trouble:
+                        raise HostError(trouble.detail, trouble.remedy) from trouble
+    raise HostError(f"the host said nothing about {name}")
+
+
+async def _invocation(host: Host, scope: str, unit: UnitStatus) -> list[bytes]:
+    """Entries of the unit's present or last invocation: all, or its beginning and its end."""
+    if not unit.invocation:
+        return []
+    arguments = (scope, unit.name, unit.invocation)
+    last = await _all(host, JOURNAL_INVOCATION, *arguments, str(LAST_LINES), "last")
+    if len(last) < LAST_LINES:
+        return last
+    first = await _all(host, JOURNAL_INVOCATION, *arguments, str(FIRST_LINES), "first")
+    known = set(last)
+    return [*(line for line in first if line not in known), *last]
+
+
+async def _recent(host: Host, scope: str, name: str, most: int) -> list[bytes]:
+    return await _all(host, JOURNAL, scope, name, "", str(most))
+
+
+async def _all(host: Host, program: Program, *arguments: str) -> list[bytes]:
+    """What a program prints, until it ends or falls quiet."""
+    entries: list[bytes] = []
+    async with host.stream(program, *arguments) as stream, lines_of(stream) as lines:
+        while batch := await lines.batch(PATIENCE if not entries else QUIET):
+            entries += batch
+    return entries
+
+
+async def _kernel(host: Host, began: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Lines of the kernel since then, and remarks about what could not be read."""
+    if began is None:
+        return (), ()
+    try:
+        answer = await host.run(KERNEL, str(int(began)), str(KERNEL_LINES), timeout=PATIENCE)
+    except HostError as error:
+        return (), (f"the kernel's log was not read: {error.what}",)
+    text = answer.stdout.decode("utf-8", "replace")
+    return tuple(line for line in text.splitlines() if line.strip()), ()
+
+
+async def _start_before(host: Host, scope: str, name: str, engine: Engine) -> Diagnosis | None:
+    """In a crash loop: what the start before the present one came to."""
+    examination = LogExamination(engine)
+    with suppress(HostError):  # it is an extra
+        _take(examination, await _recent(host, scope, name, OLD_LINES))
+    return examination.before
+
+
+def _take(examination: LogExamination, entries: Iterable[bytes]) -> None:
+    for line in JournalReader().read(list(entries)).lines:
+        examination.take(line)

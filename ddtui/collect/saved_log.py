@@ -1,0 +1,314 @@
+"""Reads a saved log: what journalctl printed (as text or JSON), or an engine's bare output.
+
+Lines are read in a stream, so that a log may be larger than memory. The formats of journalctl's
+text output are those of its `--output=` (journalctl(1)): short, short-precise, short-iso(-precise),
+short-full, short-unix, short-monotonic and with-unit. Times without a zone are taken as UTC, those
+without a year as of the last twelve months.
+"""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import re
+from collections import deque
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import IO, cast
+
+import msgspec
+
+from ddtui.collect.journal_entries import JournalReader
+from ddtui.core.journal_text import split_message
+from ddtui.core.samples import JournalLine
+from ddtui.core.text import clean
+
+CHUNK = 1 << 18
+LONGEST_LINE = 1 << 18
+"""Characters of one line; the rest of it is dropped."""
+TEXT_LIMIT = 48 * 1024
+KERNEL_KEPT = 500
+_HEAD = 8192
+_ODD_SHARE = 0.05
+"""Share of control characters in the beginning above which it is no text."""
+
+
+class NotALog(ValueError):
+    """What was given cannot be read as a log: the message says why and what to do."""
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+
+_PREFIX = re.compile(
+    r"(?:(?P<short>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)(?:\.\d{1,6})?"
+    r"|(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?P<zone>[+-]\d\d:?\d\d|Z)"
+    r"|[A-Z][a-z]{2} (?P<full>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,6})? [A-Z+\-\d:]{1,8}"
+    r"|(?P<unix>\d{9,11}\.\d{1,6})"
+    r"|\[ {0,12}(?P<boot>\d{1,12}\.\d{6})\])"
+    r" (?P<host>\S{1,255}) (?P<ident>\S{1,255}?)(?:\[(?P<pid>\d{1,10})\])?: ?"
+)
+_CONTAINER = re.compile(r"(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?Z ")
+_COLOUR = re.compile(r"\x1b\[[0-9;]{0,32}[mK]")
+_MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
+_LEVEL_STAMP = re.compile(
+    r"(?:\([\w.-]{1,60} pid=\d{1,9}\) ?)?"
+    r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d:\d\d:\d\d) \["
+)
+_MANAGERS = ("systemd", "init.scope")
+_OTHER_UNITS = re.compile(
+    r"\S\.(?:scope|timer|slice|mount|target|socket|path|device|swap)\b|\b[Ss]ession \d"
+)
+
+_MAGIC = (
+    (b"LPKSHHRH", "a binary journal file", "journalctl --file=FILE -a -o json"),
+    (b"\x28\xb5\x2f\xfd", "compressed (zstd)", "zstdcat FILE"),
+    (b"\xfd7zXZ", "compressed (xz)", "xzcat FILE"),
+    (b"BZh", "compressed (bzip2)", "bzcat FILE"),
+    (b"PK\x03\x04", "a zip archive", "unzip -p FILE"),
+)
+
+
+class _Origin(msgspec.Struct):
+    """The fields of a journal entry that say whose it is."""
+
+    unit: object = msgspec.field(name="_SYSTEMD_UNIT", default="")
+    user_unit: object = msgspec.field(name="_SYSTEMD_USER_UNIT", default="")
+    about: object = msgspec.field(name="UNIT", default="")
+    about_user: object = msgspec.field(name="USER_UNIT", default="")
+    transport: object = msgspec.field(name="_TRANSPORT", default="")
+    message: object = msgspec.field(name="MESSAGE", default=None)
+
+
+_origin = msgspec.json.Decoder(_Origin)
+
+
+class SavedLog:
+    """A log that is read once, from its beginning to its end."""
+
+    def __init__(self, stream: IO[bytes], *, now: float, unit: str = "") -> None:
+        self._stream = stream
+        self._now = datetime.fromtimestamp(now, UTC)
+        self.unit = unit
+        """Unit whose lines are wanted, where the log holds those of several; empty: not known."""
+        self.kernel: deque[str] = deque(maxlen=KERNEL_KEPT)
+        """Lines of the kernel found in it."""
+        self.lines_read = 0
+        self.bytes_read = 0
+        self._reader = JournalReader()
+        self._stamp = 0.0
+        self._pid: int | None = None
+        self._unit_of_last = ""
+
+    def lines(self) -> Iterator[JournalLine]:
+        """The lines of engine and service manager. Raises NotALog, OSError."""
+        for text in self._texts():
+            self.lines_read += 1
+            if self.lines_read == 1:
+                _refuse_other_formats(text)
+            if text.startswith(('{"', "{ ")):
+                yield from self._json(text)
+            else:
+                yield from self._plain(text)
+
+    # ---- bytes to text --------------------------------------------------------------------------
+
+    def _texts(self) -> Iterator[str]:
+        """Lines of text without their end, cut at LONGEST_LINE."""
+        head = self._read()
+        if not head:
+            raise NotALog("it is empty")
+        if head.startswith(b"\x1f\x8b"):
+            joined = cast("IO[bytes]", _Joined(head, self._stream))
+            self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=joined))
+            head = self._read()
+        decoder = _decoder_for(head)
+        pending = ""
+        is_cut = False
+        chunk = head
+        while chunk:
+            *whole, pending = (pending + decoder.decode(chunk)).split("\n")
+            for line in whole:
+                if not is_cut:
+                    yield line[:LONGEST_LINE].removesuffix("\r")
+                is_cut = False
+            if len(pending) > LONGEST_LINE:
+                if not is_cut:
+                    yield pending[:LONGEST_LINE]
+                pending, is_cut = "", True
+            chunk = self._read()
+        if pending and not is_cut:
+            yield pending.removesuffix("\r")
+
+    def _read(self) -> bytes:
+        try:
+            chunk = self._stream.read(CHUNK)
+        except (EOFError, gzip.BadGzipFile) as error:
+            raise NotALog(f"its compressed data is damaged ({error})") from error
+        self.bytes_read += len(chunk)
+        return chunk
+
+    # ---- one entry of JSON ----------------------------------------------------------------------
+
+    def _json(self, text: str) -> Iterator[JournalLine]:
+        raw = text.encode("utf-8", "replace")
+        try:
+            origin = _origin.decode(raw)
+        except msgspec.DecodeError:
+            return
+        if origin.transport == "kernel":
+            if isinstance(origin.message, str):
+                self.kernel.append(origin.message)
+            return
+        about = str(origin.about or origin.about_user or "")
+        name = about or str(origin.user_unit or origin.unit or "")
+        if self.unit and name != self.unit:
+            return
+        if not about:
+            self._unit_of_last = name
+        yield from self._reader.read([raw]).lines
+
+    def settle_unit(self) -> None:
+        """Take the unit of the line read last for the engine's: others' lines are passed over."""
+        self.unit = self.unit or self._unit_of_last
+
+    # ---- one line of text -----------------------------------------------------------------------
+
+    def _plain(self, text: str) -> Iterator[JournalLine]:
+        if "\x1b" in text:
+            text = _COLOUR.sub("", text)
+        if text.startswith("-- "):
+            return  # journalctl's own: `-- Boot 3f... --`, `-- No entries --`
+        manager = False
+        if text[:1] != "[" or text[1:2] == " " or text[5:6] != "-":
+            prefix = _PREFIX.match(text)
+            if prefix is not None:
+                ident = prefix["ident"]
+                text = text[prefix.end() :]
+                self._stamp = self._time_of(prefix) or self._stamp
+                if ident == "kernel":
+                    self.kernel.append(text)
+                    return
+                manager = ident in _MANAGERS or ident.startswith("user@")
+                if not manager:
+                    self._pid = int(prefix["pid"]) if prefix["pid"] else None
+                if not self._wanted(ident, text, manager=manager):
+                    return
+            else:
+                text = self._own_stamp(text)
+        else:
+            self._stamp = _seconds(text[1:20].replace(" ", "T")) or self._stamp
+        yield from self._split(text, manager=manager)
+
+    def _wanted(self, ident: str, text: str, *, manager: bool) -> bool:
+        if manager:
+            return _OTHER_UNITS.search(text) is None and (
+                not self.unit or ".service" not in text or self.unit in text
+            )
+        if ident.endswith(".service"):
+            name = ident.rpartition("/")[2]
+            self._unit_of_last = name
+            return not self.unit or name == self.unit
+        return True
+
+    def _own_stamp(self, text: str) -> str:
+        """Take the stamp that a container's or an engine's line brings itself."""
+        if text[10:11] == "T":
+            container = _CONTAINER.match(text)
+            if container is not None:
+                self._stamp = _seconds(container["iso"]) or self._stamp
+                return text[container.end() :]
+        level = _LEVEL_STAMP.match(text)
+        if level is not None:
+            month, day, clock = level.groups()
+            self._stamp = self._in_last_year(int(month), int(day), clock) or self._stamp
+        return text
+
+    def _split(self, text: str, *, manager: bool) -> Iterator[JournalLine]:
+        for part, bar in split_message(text):
+            shown = clean(part, TEXT_LIMIT)
+            yield JournalLine(
+                self._stamp,
+                shown,
+                pid=None if manager else self._pid,
+                from_manager=manager,
+                truncated=len(part) > TEXT_LIMIT,
+                bar=bar,
+            )
+
+    def _time_of(self, prefix: re.Match[str]) -> float | None:
+        if (iso := prefix["iso"]) is not None:
+            seconds, zone = _seconds(iso), prefix["zone"]
+            return None if seconds is None else seconds - _offset(zone)
+        if (full := prefix["full"]) is not None:
+            return _seconds(full.replace(" ", "T"))
+        if (short := prefix["short"]) is not None:
+            month = _MONTHS.find(short[:3]) // 3 + 1
+            return self._in_last_year(month, int(short[4:6]), short[7:])
+        return float(prefix["unix"] or prefix["boot"])
+
+    def _in_last_year(self, month: int, day: int, clock: str) -> float | None:
+        now = self._now
+        is_later = (month, day) > (now.month, now.day + 1)
+        return _seconds(f"{now.year - is_later}-{month:02}-{day:02}T{clock}")
+
+
+class _Joined:
+    """What was read already, and the rest of the stream behind it."""
+
+    def __init__(self, head: bytes, stream: IO[bytes]) -> None:
+        self._head = head
+        self._stream = stream
+
+    def read(self, size: int = -1) -> bytes:
+        if self._head:
+            taken = self._head if size < 0 else self._head[:size]
+            self._head = self._head[len(taken) :]
+            return taken
+        return self._stream.read(size)
+
+
+def _decoder_for(head: bytes) -> codecs.IncrementalDecoder:
+    """The decoder of a text that begins so. Raises NotALog for what is no text."""
+    for magic, what, command in _MAGIC:
+        if head.startswith(magic):
+            raise NotALog(f"it is {what}, no text", f"{command} | ddtui diagnose -")
+    if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return codecs.getincrementaldecoder("utf-16")("replace")
+    beginning = head[:_HEAD]
+    odd = sum(1 for byte in beginning if byte < 32 and byte not in b"\t\n\r\x1b\x08\x0c")
+    if odd > _ODD_SHARE * len(beginning):
+        raise NotALog(
+            "it is no text (too many control characters)",
+            "give the output of `journalctl -u UNIT`, of `journalctl -o json`, or the engine's own",
+        )
+    return codecs.getincrementaldecoder("utf-8-sig")("replace")
+
+
+def _refuse_other_formats(first: str) -> None:
+    """Raise NotALog for journalctl's formats that hold an entry in several lines."""
+    if first in ("{", "[") or first.startswith("__CURSOR="):
+        raise NotALog(
+            "it is a journal in a format that is not read (json-pretty, export)",
+            "journalctl -a -o json ... | ddtui diagnose -",
+        )
+
+
+@lru_cache(maxsize=4096)
+def _seconds(text: str) -> float | None:
+    """Unix seconds of `2026-11-29T17:20:47`; None for what is no time."""
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return None
+
+
+def _offset(zone: str | None) -> float:
+    """Seconds of `+01:00` or `-0530` east of UTC."""
+    if zone in (None, "Z"):
+        return 0.0
+    hours, minutes = int(zone[1:3]), int(zone[-2:])
+    return (hours * 3600 + minutes * 60) * (-1 if zone[0] == "-" else 1)
