@@ -131,10 +131,10 @@ def _inline(value: Any) -> str:
     import tomlkit
 
     if not isinstance(value, dict):
-        return tomlkit.item(value).as_string()
+        return str(tomlkit.item(value).as_string())
     inline = tomlkit.inline_table()
     inline.update(value)
-    return inline.as_string()
+    return str(inline.as_string())
 
 
 def _as_toml(loaded: Loaded) -> list[str]:

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import ddtui
-from ddtui.cli import config, connect, diagnose, doctor, hosts, init, status
+from ddtui.cli import config, connect, diagnose, doctor, hosts, init, knobs, presets, status
 from ddtui.cli.context import Options
 from ddtui.cli.output import emit
 
@@ -55,4 +55,6 @@ app.command()(diagnose.diagnose)
 app.command()(doctor.doctor)
 app.command()(init.init)
 app.command()(hosts.hosts)
+app.command()(presets.presets)
+app.command()(knobs.knobs)
 app.add_typer(config.app, name="config")

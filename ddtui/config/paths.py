@@ -45,3 +45,8 @@ def find_config(option: Path | None = None, env: Mapping[str, str] = os.environ)
 def log_folder() -> Path:
     """Where ddtui writes its own log."""
     return platformdirs.user_log_path(APP, appauthor=False)
+
+
+def cache_folder() -> Path:
+    """Where what can be learned again is kept."""
+    return platformdirs.user_cache_path(APP, appauthor=False)

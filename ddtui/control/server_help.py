@@ -60,7 +60,7 @@ async def learn_server_flags(
     kept, identity = None, ""
     if cache is not None and not refresh:
         identity = await _identity(host, words, working_directory)
-        kept = _read(_file(cache, words, identity)) if identity else None
+        kept = _read(_file(cache, host.name, words, identity)) if identity else None
     if kept is not None:
         return kept
     answer = await host.run(
@@ -74,7 +74,7 @@ async def learn_server_flags(
     except NotUnderstood as error:
         raise HelpUnavailable(_why(answer.status, answer.stderr, shown, words)) from error
     if cache is not None and identity:
-        _write(_file(cache, words, identity), flags)
+        _write(_file(cache, host.name, words, identity), flags)
     return flags
 
 
@@ -114,8 +114,8 @@ def _why(status: int, stderr: bytes, shown: str, words: Sequence[str]) -> str:
     return f"`{clean(shlex.join(words), 200)} --help` printed no usage: {clean(last, 200)}"
 
 
-def _file(cache: Path, words: Sequence[str], identity: str) -> Path:
-    name = hashlib.blake2s("\0".join([*words, identity]).encode(), digest_size=12).hexdigest()
+def _file(cache: Path, host: str, words: Sequence[str], identity: str) -> Path:
+    name = hashlib.blake2s("\0".join([host, *words, identity]).encode(), digest_size=12).hexdigest()
     return cache / f"server-flags-{name}.json"
 
 

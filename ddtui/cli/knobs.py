@@ -1,0 +1,196 @@
+"""`ddtui knobs HOST`: which flag each knob is on the host's server, what is set, and in force."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
+from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.logs import set_up_log
+from ddtui.cli.output import Paint, clean, emit, emit_json, say, table
+
+if TYPE_CHECKING:
+    from ddtui.cli.reaching import Overrides
+    from ddtui.core.samples import UnitStatus
+    from ddtui.core.snapshot import Snapshot
+    from ddtui.engines.sglang.server_flags import ServerFlags
+    from ddtui.hosts.base import Host
+
+
+class KnobLine(msgspec.Struct, frozen=True):
+    """One knob on the host's server."""
+
+    knob: str
+    meaning: str
+    flags: list[str]
+    """What it sets; empty where this server has nothing for it."""
+    requested: str | None
+    """As the unit's command line or environment has it."""
+    in_force: str | None
+    """As `in_force_source` says."""
+    missing: str
+    """Which servers have it, where this one does not."""
+
+
+class KnobsReport(msgspec.Struct, frozen=True):
+    """What `ddtui knobs --json` prints."""
+
+    host: str
+    simulated: bool
+    dialect: str
+    version: str
+    flags_source: str
+    in_force_source: str
+    knobs: list[KnobLine]
+
+
+def knobs(
+    context: typer.Context,
+    host: HostArgument,
+    as_json: JsonOption = False,
+    refresh: Annotated[
+        bool, typer.Option("--refresh", help="Ask the server for its flags again.")
+    ] = False,
+    unit: UnitOption = None,
+    user_unit: UserUnitOption = None,
+) -> None:
+    """Show which flag each knob is on this host's server, what the unit asks for, and what is so.
+
+    The flags are asked of the server that is installed there (`--help`), which takes some seconds
+    the first time.
+    """
+    with told(context) as options:
+        from ddtui.cli.reaching import Overrides
+
+        set_up_log(debug=options.debug)
+        report = asyncio.run(_look(options, host, Overrides(unit, user_unit), refresh))
+        if report is None:
+            raise typer.Exit(ExitCode.FAILED)
+        if as_json:
+            emit_json(report)
+        else:
+            emit("\n".join(_lines(report, Paint())))
+
+
+async def _look(
+    options: Options, name: str, overrides: Overrides, refresh: bool
+) -> KnobsReport | None:
+    from ddtui.cli.live import watched
+    from ddtui.cli.look import collected
+    from ddtui.cli.preset_source import presets_for
+    from ddtui.core.samples import LinkState
+    from ddtui.hosts.base import LinkDown, LinkRefused
+
+    loaded = options.load()
+    target = host_of(loaded, name)
+    mapping = presets_for(loaded, name).mapping(target.options.knobs)
+    source = await watched(target, overrides)
+    try:
+        await source.start()
+        snapshot = await collected(source)
+        link = snapshot.link
+        if link.state is not LinkState.LIVE:
+            kind = LinkRefused if link.state is LinkState.REFUSED else LinkDown
+            raise kind(link.detail or f"{name} cannot be reached", link.remedy)
+        if snapshot.unit is None or not snapshot.unit.command_line:
+            say("error: no unit is known whose command could be looked at")
+            say("       name it with --unit, or in the host's section of the configuration")
+            return None
+        server = await server_flags(source.host, snapshot.unit, refresh=refresh)
+    finally:
+        await source.close()
+    return knobs_report(snapshot, snapshot.unit, server, mapping)
+
+
+async def server_flags(host: Host, unit: UnitStatus, *, refresh: bool) -> ServerFlags | None:
+    """The flags of the unit's server, from those kept or from itself; None if it does not say."""
+    from ddtui.config.paths import cache_folder
+    from ddtui.control.server_help import HelpUnavailable, learn_server_flags
+
+    try:
+        return await learn_server_flags(
+            host,
+            unit.command_line,
+            working_directory=unit.working_directory,
+            environment=environment_of(unit),
+            cache=None if host.simulated else cache_folder(),
+            refresh=refresh,
+        )
+    except HelpUnavailable as error:
+        say(f"the server's flags are not known: {error.what}")
+        if error.remedy:
+            say(f"       {error.remedy}")
+        return None
+
+
+def environment_of(unit: UnitStatus) -> dict[str, str]:
+    """The variables that a unit sets, secrets masked."""
+    pairs = (pair.partition("=") for pair in unit.environment)
+    return {name: value for name, _, value in pairs}
+
+
+def knobs_report(
+    snapshot: Snapshot, unit: UnitStatus, server: ServerFlags | None, mapping: dict[str, str]
+) -> KnobsReport | None:
+    """Every knob of the host; None where the unit's command is not the engine's own."""
+    from ddtui.core.knobs import KNOBS, knob_name
+    from ddtui.engines.sglang.command import CommandLine, NotEditable
+    from ddtui.engines.sglang.dialects import detect, knob_flags
+    from ddtui.engines.sglang.server_flags import from_values
+
+    environment = environment_of(unit)
+    try:
+        known = server or from_values(CommandLine(unit.command_line).values())
+        line = CommandLine(unit.command_line, known)
+    except NotEditable as error:
+        say(f"error: {error}")
+        return None
+    in_force = {knob_name(label) or label: text for label, text in snapshot.engine.knobs.items()}
+    lines = [
+        KnobLine(
+            each.knob,
+            KNOBS[each.knob].meaning,
+            list(each.targets),
+            each.requested,
+            in_force.get(each.knob),
+            each.missing,
+        )
+        for each in knob_flags(line, environment, known, mapping)
+    ]
+    return KnobsReport(
+        snapshot.host,
+        snapshot.simulated,
+        detect(known, environment).title,
+        known.version or snapshot.engine.version,
+        known.source,
+        snapshot.engine.knobs_source,
+        lines,
+    )
+
+
+def _lines(report: KnobsReport, paint: Paint) -> list[str]:
+    simulated = " (simulated)" if report.simulated else ""
+    title = paint(f"{clean(report.host)}{simulated}: {report.dialect}", "bold")
+    version = f" {clean(report.version)}" if report.version else ""
+    source = report.in_force_source or "nothing"
+    rows = [("KNOB", "SETS", "REQUESTED", "IN FORCE")]
+    for each in report.knobs:
+        if each.flags:
+            asked, so = clean(each.requested or "-"), clean(each.in_force or "-")
+            rows.append((each.knob, ", ".join(each.flags), asked, so))
+    missing = [each for each in report.knobs if not each.flags]
+    lines = [
+        title,
+        f"flags from {report.flags_source} of the server{version}; in force by {clean(source)}",
+        "",
+        *table(rows),
+    ]
+    if missing:
+        lines += ["", "This server has nothing for:"]
+        lines += [f"  {each.knob}: {each.missing}" for each in missing]
+    return lines
