@@ -21,6 +21,13 @@ SHIM = Path(__file__).with_name("shim") / "nvidia-smi"
 CAPTURES = ROOT / "tests" / "fixtures" / "nvidia-smi"
 _SHARE = "/usr/local/lib/gpuhost/nvidia-smi"
 _CONTROL = "/etc/gpuhost/nvidia-smi"
+# The models of the simulated engine, as sparse files.
+_MODELS = """
+for each in kimi:4 draft:1; do
+  mkdir -p "/models/${each%:*}"; cd "/models/${each%:*}"; echo '{}' > config.json
+  for n in $(seq "${each#*:}"); do truncate -s 1G "model-$n.safetensors"; done
+done
+"""
 _SIMULATED = "/opt/simulated"
 _LAUNCHER = """import sys
 from ddtui.demo.engine_process import main
@@ -75,6 +82,7 @@ class GpuHost:
             self.write(f"{_SHARE}/{file.name}", file.read_bytes())
         self.write(f"{_SHARE}/shim", SHIM.read_bytes(), mode=0o755)
         self.nvidia_smi()
+        self.sh(_MODELS)
         self.write(f"{_SIMULATED}/sglang/__init__.py", "")
         self.write(f"{_SIMULATED}/sglang/launch_server.py", _LAUNCHER)
 

@@ -97,16 +97,14 @@ async def test_every_panel_has_figures(engine: GpuHost, watcher: Watcher) -> Non
 
 async def test_every_source_says_that_it_is_live(engine: GpuHost, watcher: Watcher) -> None:
     watching = await watcher.watch(ENGINE)
-    expected = set(Collector) - {Collector.CHECKPOINT}  # /models/kimi does not exist
 
     def live(known: Snapshot) -> bool:
-        return expected <= {
-            each for each, source in known.sources.items() if source.status is SourceStatus.LIVE
-        }
+        states = {each: source.status for each, source in known.sources.items()}
+        return set(states) == set(Collector) and set(states.values()) == {SourceStatus.LIVE}
 
     snapshot = await watching.until(live, 20, "every source live")
-    checkpoint = snapshot.sources.get(Collector.CHECKPOINT)
-    assert checkpoint is None or "/models/kimi" in checkpoint.detail
+    sizes = {each.role: (each.size or 0) >> 30 for each in snapshot.checkpoints}
+    assert sizes == {"target": 4, "drafter": 1}
 
 
 async def test_the_unit_is_found_by_its_command_line(engine: GpuHost, watcher: Watcher) -> None:
