@@ -72,4 +72,7 @@ class GpuState:
 
     @staticmethod
     def _track(tracks: dict[int, Track], index: int) -> Track:
-        return tracks.setdefault(index, Track())
+        track = tracks.get(index)
+        if track is None:
+            track = tracks[index] = Track()
+        return track

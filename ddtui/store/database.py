@@ -8,18 +8,12 @@ from __future__ import annotations
 
 import errno
 import sqlite3
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import alembic.command
-from alembic.config import Config
-from alembic.migration import MigrationContext
-from alembic.script import ScriptDirectory
-from alembic.util import CommandError
-from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect
+from sqlalchemy import URL, Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
@@ -28,9 +22,7 @@ from ddtui.store.errors import StoreError
 BUSY_SECONDS = 15.0
 """How long to wait for another process that is writing."""
 
-_MIGRATIONS = Path(__file__).parent / "migrations"
-_migrating = threading.Lock()
-"""Alembic keeps the migration under way in module globals."""
+MIGRATIONS = Path(__file__).parent / "migrations"
 
 _ELSEWHERE = "Free or repair it, or name another folder in DDTUI_DATA_DIR"
 _BY_CODE = {
@@ -68,7 +60,11 @@ def open_database(file: Path) -> Engine:
         )
         _for_sqlite(engine)
         try:
-            migrate(engine, str(file))
+            if not _ready(engine):
+                # Alembic takes as much memory as all the rest of the store, and is rarely needed.
+                from ddtui.store.migrate import migrate  # noqa: PLC0415
+
+                migrate(engine, str(file))
         except BaseException:
             engine.dispose()
             raise
@@ -120,43 +116,19 @@ def writing(engine: Engine) -> Iterator[Connection]:
         yield connection
 
 
-def migrate(engine: Engine, where: str) -> None:
-    """Bring the schema to the one this ddtui knows; safe when several processes do it at once."""
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    scripts = ScriptDirectory.from_config(config)
-    head = scripts.get_current_head()
+def _ready(engine: Engine) -> bool:
+    """Whether the schema is the newest one this ddtui has."""
     with engine.connect() as connection:
-        if MigrationContext.configure(connection).get_current_revision() == head:
-            return
-    with _migrating, writing(engine) as connection:
-        # Again, now that nobody else can change it.
-        revision = MigrationContext.configure(connection).get_current_revision()
-        _check_revision(connection, scripts, revision, where)
-        if revision != head:
-            config.attributes["connection"] = connection
-            alembic.command.upgrade(config, "head")
+        if not inspect(connection).has_table("alembic_version"):
+            return False
+        revision = connection.scalar(text("SELECT version_num FROM alembic_version"))
+    return bool(revision == newest_revision())
 
 
-def _check_revision(
-    connection: Connection, scripts: ScriptDirectory, revision: str | None, where: str
-) -> None:
-    what = f"cannot use the database {where}"
-    if revision is not None and revision not in {
-        each.revision for each in scripts.walk_revisions()
-    }:
-        raise StoreError(
-            what,
-            f"a newer ddtui has changed its schema (to {revision})",
-            "Upgrade ddtui here, or name another folder in DDTUI_DATA_DIR",
-        )
-    if revision is None and (tables := inspect(connection).get_table_names()):
-        raise StoreError(
-            what,
-            f"it is another program's (it has the table {tables[0]})",
-            "Name another folder in DDTUI_DATA_DIR",
-        )
+def newest_revision() -> str:
+    """Name of the newest migration, from the names of their files (`v0002_what.py`)."""
+    files = (MIGRATIONS / "versions").glob("v[0-9]*_*.py")
+    return max(file.name[1:].split("_", maxsplit=1)[0] for file in files)
 
 
 @contextmanager
@@ -174,5 +146,5 @@ def failures(what: str) -> Iterator[None]:
         raise StoreError(
             what, f"{why} ({error.orig})" if why else str(error.orig), remedy
         ) from error
-    except (SQLAlchemyError, CommandError) as error:
+    except SQLAlchemyError as error:
         raise StoreError(what, str(error), _ELSEWHERE) from error

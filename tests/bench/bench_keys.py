@@ -1,7 +1,7 @@
 """How soon a key is answered while 64 GPUs at 10 Hz and 500 log lines a second arrive.
 
 Goes back and forth between Monitor and Log; the time runs from the key to the last byte of what
-only the other screen shows.
+only the other screen shows. The first time a screen is opened it is also built; that is told apart.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from statistics import median, quantiles
 
 from tests.bench.terminal import Terminal
 
-PRESSES = 100
+PRESSES = 300
 MARKS = {"2": b"FOLLOW", "1": b"GPUs"}
 LOAD = {
     "64 GPUs at 10 Hz, 500 log lines/s": ["--gpus", "64", "--hertz", "10", "--lines", "500"],
@@ -37,10 +37,12 @@ def latencies(arguments: list[str]) -> dict[str, float]:
                 times.append(1000 * answered)
             terminal.read(0.15 + (number % 7) * 0.037)  # not in step with the paints
         busy = terminal.cost(5)
+    first, *later = times
     return {
-        "p50_ms": round(median(times), 1),
-        "p99_ms": round(quantiles(times, n=100)[98], 1),
-        "worst_ms": round(max(times), 1),
+        "p50_ms": round(median(later), 1),
+        "p99_ms": round(quantiles(later, n=100)[98], 1),
+        "worst_ms": round(max(later), 1),
+        "first_opening_ms": round(first, 1),
         "unanswered": unanswered,
         "cpu_percent": busy["cpu_percent"],
     }

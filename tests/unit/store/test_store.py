@@ -226,3 +226,13 @@ def test_processes_that_open_it_first_at_once_lose_nothing(tmp_path: Path) -> No
 def test_importing_it_is_cheap() -> None:
     program = "import sys, ddtui.store; sys.exit('sqlalchemy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
+def test_a_database_that_is_up_to_date_is_opened_without_alembic(tmp_path: Path) -> None:
+    Store.open(tmp_path / "s.db").close()
+    script = (
+        "import sys; from pathlib import Path; from ddtui.store import Store\n"
+        "Store.open(Path(sys.argv[1])).close(); print('alembic' in sys.modules)"
+    )
+    command = [sys.executable, "-c", script, str(tmp_path / "s.db")]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "False\n"
