@@ -119,7 +119,8 @@ class View:
             names.append(dialects.DRAFT_TOKENS)
         if self.dialect.id == "ddtree" and algorithm == "DDTREE":
             names.reverse()
-        return _first_integer(values, names) or self.trained_block
+        given = _first_integer(values, names)
+        return self.trained_block if given is None else given
 
     def _budget(self, values: Mapping[str, str]) -> int | None:
         algorithm, block = dialects.algorithm_of(values), self._block(values)

@@ -63,7 +63,7 @@ class ServerFlags(msgspec.Struct, frozen=True):
     def exact(self, name: str) -> FlagInfo | None:
         """The flag with this name or alias; a `no-...` form counts as the flag it turns off."""
         info = self.flags.get(name)
-        if info is not None:
+        if info is not None or not name:
             return info
         alias = _KNOWN_ALIASES.get(name)
         for each in self.flags.values():
