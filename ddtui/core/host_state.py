@@ -25,6 +25,7 @@ from ddtui.core.samples import (
     GpuProcessSample,
     GpuSample,
     HealthSample,
+    JournalLine,
     JournalSample,
     LinkSample,
     LinkState,
@@ -175,6 +176,7 @@ class HostState:
         self.log.suppressed = self.suppressed
         for line in sample.lines:
             if line.from_manager or not line.invocation:
+                self._take_manager_line(line)
                 continue
             if self._is_newer(line.invocation, line.stamp):
                 self._begin(line.invocation, line.stamp, sample.at)
@@ -182,6 +184,11 @@ class HostState:
             if run is not None and line.invocation == run.identity:
                 for event in run.read(line):
                     self._take_event(event)
+
+    def _take_manager_line(self, line: JournalLine) -> None:
+        run = self._run
+        if run is not None and line.from_manager and line.invocation == run.identity:
+            run.read_manager(line)
 
     def _take_event(self, event: AnyEvent) -> None:
         match event:
@@ -227,8 +234,9 @@ class HostState:
         """Everything known, as of `now` (operator's clock)."""
         run = self._run
         load = run.tracker.view(self._host_time(now)) if run is not None else None
+        cause = run.cause(self._unit) if run is not None else None
         state, summary, evidence = assess(
-            self._unit, run, load, self._engine, self._figures.answered_at, now
+            self._unit, run, load, self._engine, self._figures.answered_at, now, cause
         )
         self._readiness = readiness(self._readiness, state, summary, evidence, now)
         if run is not None and state is ReadinessState.READY and run.was_ready_at is None:
@@ -256,5 +264,6 @@ class HostState:
             readiness=self._readiness,
             alerts=(),
             log=self.log,
+            diagnosis=cause,
         )
         return msgspec.structs.replace(snapshot, alerts=self._alerts.update(snapshot))

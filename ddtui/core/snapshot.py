@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from ddtui.core.cause_of_failure import Cause
 from ddtui.core.events import Phase
 from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import (
@@ -21,6 +22,7 @@ from ddtui.core.samples import (
     LinkSample,
     ListenerSample,
     SourceSample,
+    ServerInfoSample,
     SystemSample,
     UnitStatus,
 )
@@ -262,3 +264,7 @@ class Snapshot(msgspec.Struct, frozen=True):
     alerts: Sequence[Alert]
     log: LogBuffer
     """Shared and growing; read it through its own methods."""
+    diagnosis: Cause | None = None
+    """Why the invocation failed, where it has."""
+    server_info: ServerInfoSample | None = None
+    """The server's own report, if it was given under the present invocation."""

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
     from ddtui.store.loads import Loads
+    from ddtui.store.reconfigurations import Reconfigurations
 
 FILE_NAME = "ddtui.sqlite3"
 FOLDER_VARIABLE = "DDTUI_DATA_DIR"
@@ -32,10 +33,14 @@ class Store:
     StoreError when the database fails.
     """
 
-    def __init__(self, engine: Engine, loads: Loads, where: str) -> None:
+    def __init__(
+        self, engine: Engine, loads: Loads, reconfigurations: Reconfigurations, where: str
+    ) -> None:
         self._engine = engine
         self.loads = loads
         """Loads of models that became ready."""
+        self.reconfigurations = reconfigurations
+        """Changes of units, with their steps."""
         self.where = where
         """The database, in words."""
 
@@ -52,10 +57,12 @@ class Store:
         # Not needed for the first screen, and slow to import.
         from ddtui.store.database import open_database  # noqa: PLC0415
         from ddtui.store.loads import Loads  # noqa: PLC0415
+        from ddtui.store.reconfigurations import Reconfigurations  # noqa: PLC0415
 
         file = path if path is not None else data_folder() / FILE_NAME
         engine = open_database(file)
-        return cls(engine, Loads(engine, str(file)), str(file))
+        where = str(file)
+        return cls(engine, Loads(engine, where), Reconfigurations(engine, where), where)
 
     def close(self) -> None:
         """Close all connections."""

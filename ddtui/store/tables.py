@@ -7,11 +7,13 @@ from sqlalchemy import (
     Boolean,
     Column,
     Double,
+    ForeignKey,
     Index,
     Integer,
     MetaData,
     String,
     Table,
+    Text,
     UniqueConstraint,
 )
 
@@ -33,4 +35,39 @@ loads = Table(
     Column("record", JSON, nullable=False),
     UniqueConstraint("host", "simulated", "unit", "invocation", name="uq_loads_invocation"),
     Index("ix_loads_host_began", "host", "simulated", "began"),
+)
+
+reconfigurations = Table(
+    "reconfigurations",
+    metadata,
+    Column("id", String(32), primary_key=True),
+    Column("kind", String(16), nullable=False),
+    Column("host", String(255), nullable=False),
+    Column("simulated", Boolean, nullable=False),
+    Column("unit", String(255), nullable=False),
+    Column("who", String(255), nullable=False),
+    Column("preset", String(255), nullable=False),
+    Column("began", Double, nullable=False),
+    Column("ended", Double, nullable=True),
+    Column("ending", String(32), nullable=False),
+    Column("drop_in", Text, nullable=False),
+    Column("drop_in_hash", String(64), nullable=False),
+    Column("record", JSON, nullable=False),
+    Index("ix_reconfigurations_host_began", "host", "simulated", "began"),
+)
+
+reconfiguration_steps = Table(
+    "reconfiguration_steps",
+    metadata,
+    Column("id", Integer, primary_key=True),
+    Column(
+        "reconfiguration",
+        String(32),
+        ForeignKey("reconfigurations.id", name="fk_steps_reconfiguration"),
+        nullable=False,
+    ),
+    Column("step", String(32), nullable=False),
+    Column("at", Double, nullable=False),
+    Column("detail", Text, nullable=False),
+    Index("ix_reconfiguration_steps_reconfiguration", "reconfiguration"),
 )

@@ -110,11 +110,12 @@ def test_sudoers_lines_name_each_command_and_escape_what_sudo_would_read() -> No
     assert sudoers_lines("ops", "llm.service") == [
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl start llm.service",
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl stop llm.service",
-        "ops ALL=(root) NOPASSWD: /usr/bin/systemctl restart llm.service",
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl reset-failed llm.service",
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl daemon-reload",
         "ops ALL=(root) NOPASSWD: /usr/bin/mkdir -p /etc/systemd/system/llm.service.d",
-        "ops ALL=(root) NOPASSWD: /usr/bin/tee /etc/systemd/system/llm.service.d/50-ddtui.conf",
+        "ops ALL=(root) NOPASSWD: /usr/bin/tee /etc/systemd/system/llm.service.d/50-ddtui.conf.new",
+        "ops ALL=(root) NOPASSWD: /usr/bin/mv -T /etc/systemd/system/llm.service.d/50-ddtui.conf.new"
+        " /etc/systemd/system/llm.service.d/50-ddtui.conf",
     ]
     assert sudoers_lines("ops", r"a\x2db:c.service")[0].endswith(r"start a\\x2db\:c.service")
 
@@ -147,13 +148,13 @@ def test_rights_that_need_a_password_or_another_user_do_not_count() -> None:
 
 
 def test_only_the_missing_rights_are_listed() -> None:
-    check = rights("(root) NOPASSWD: /usr/bin/systemctl restart llm.service")
+    check = rights("(root) NOPASSWD: /usr/bin/systemctl start llm.service")
     assert check.verdict is Verdict.WARN
     assert "6 of 7" in check.detail
     lines = check.remedy.splitlines()
     assert lines[0].endswith("add:")
     assert len(lines) == 7
-    assert not any("restart" in line for line in lines)
+    assert not any("systemctl start" in line for line in lines)
     none = rights("sudo: a password is required", sudo="")
     assert none.detail.startswith("sudo is not installed")
 

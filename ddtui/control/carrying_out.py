@@ -1,0 +1,255 @@
+"""Carries a reconfiguration through its steps: looks at the host, does what comes next, again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Literal
+
+import msgspec
+
+from ddtui.control.held import HostProcess, Remaining, baseline, remaining
+from ddtui.control.host_actions import START_LIMIT, Facts, UnitActions
+from ddtui.control.journal import Journal
+from ddtui.control.lock import Lock
+from ddtui.control.proof import Proof, all_taken, prove
+from ddtui.control.reconfiguration import Action, Follower, Limits, Run, Step, View, decide
+from ddtui.core.clock import Clock
+from ddtui.core.engine import Engine
+from ddtui.core.launch import Change, Finding, Launch
+from ddtui.core.snapshot import ReadinessState, Snapshot
+from ddtui.hosts.base import ProgramTimeout
+
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at the host while something is awaited there."""
+SNAPSHOT_AGAIN = 0.2
+"""Seconds between two looks at what the monitor knows; costs the host nothing."""
+GRACE = 5.0
+"""Seconds for an orphan to end by itself after TERM."""
+
+EndOrphans = Callable[[Remaining], Awaitable[bool]]
+
+
+class Failure(Exception):
+    """The reconfiguration has failed: why, in words."""
+
+    def __init__(self, why: str, *, started: bool) -> None:
+        super().__init__(why)
+        self.why = why
+        self.started = started
+        """Whether a start had been ordered: then the engine's log may tell the cause."""
+
+
+class Watching(msgspec.Struct, frozen=True):
+    """How what is known of the host is had."""
+
+    engine: Engine
+    snapshot: Callable[[], Snapshot]
+    port: Callable[[], int]
+    clock: Clock
+
+
+class CarryingOut:
+    """One way through the steps to a drop-in's being in force, under a lock that is held."""
+
+    def __init__(
+        self,
+        actions: UnitActions,
+        watching: Watching,
+        journal: Journal,
+        lock: Lock,
+        limits: Limits,
+        end_orphans: EndOrphans | None,
+    ) -> None:
+        self._actions = actions
+        self._watching = watching
+        self._journal = journal
+        self._lock = lock
+        self._limits = limits
+        self._end_orphans = end_orphans
+        self._released = False
+        self._stop_began: float | None = None
+
+    async def to(self, run: Run, text: str) -> Run:
+        """Bring `text` into force and prove readiness; returns the run at its end.
+
+        Raises Failure, LinkDown, ProgramTimeout, ActionFailed.
+        """
+        while True:
+            self._lock.check()
+            facts = await self._actions.look()
+            decision = decide(run, facts, released=self._released)
+            run = decision.run
+            await self._journal.remember(run=run)
+            match decision.action:
+                case Action.WRITE:
+                    await self._journal.step(Step.WRITTEN)
+                    await self._actions.write(text)
+                case Action.RELOAD:
+                    await self._journal.step(Step.RELOADED)
+                    await self._actions.systemctl("daemon-reload")
+                case Action.STOP:
+                    await self._stop(facts)
+                case Action.AWAIT_STOP:
+                    await self._await_stop(facts)
+                case Action.RELEASE:
+                    await self._release(facts)
+                case Action.START:
+                    await self._start(facts)
+                case Action.FOLLOW:
+                    if await self._follow(run, decision.why):
+                        return run
+                case Action.FAIL:
+                    raise Failure(decision.why, started=run.started)
+
+    # ---- stop and release ------------------------------------------------------------------------
+
+    async def _stop(self, facts: Facts) -> None:
+        self._released = False
+        held = await self._actions.held(facts.control_group, self._watching.port(), ())
+        before = baseline(held)
+        if (earlier := self._journal.baseline) is not None:
+            # GPU memory comes back to where it was before the first stop.
+            before = msgspec.structs.replace(
+                earlier, processes=(*earlier.processes, *before.processes)
+            )
+        await self._journal.remember(baseline=before, stopped=True)
+        await self._journal.step(Step.STOPPING, stopped_detail(facts))
+        self._stop_began = time.monotonic()
+        try:
+            await self._actions.systemctl("stop", self._limits.stop)
+        except ProgramTimeout:
+            self._journal.say("still stopping")
+
+    async def _await_stop(self, facts: Facts) -> None:
+        if self._stop_began is None:
+            self._stop_began = time.monotonic()
+        if time.monotonic() - self._stop_began > self._limits.stop:
+            left = await self._remaining(facts)
+            raise Failure(
+                f"it has not stopped within {self._limits.stop:.0f} s: {left.text or facts.sub}",
+                started=False,
+            )
+        await asyncio.sleep(LOOK_AGAIN)
+
+    async def _remaining(self, facts: Facts) -> Remaining:
+        before = self._journal.baseline
+        if before is None:
+            # It was down when we came: what others hold now is theirs.
+            held = await self._actions.held(facts.control_group, self._watching.port(), ())
+            before = baseline(held)
+            await self._journal.remember(baseline=before)
+        known = [each.pid for each in before.processes]
+        group = facts.control_group
+        held = await self._actions.held(group, self._watching.port(), known)
+        engine = self._watching.engine
+        return remaining(before, held, self._watching.port(), engine.is_command)
+
+    async def _release(self, facts: Facts) -> None:
+        """Wait until nothing of the old invocation is held any more."""
+        await self._journal.step(Step.RELEASING)
+        end = time.monotonic() + self._limits.release
+        asked = False
+        while True:
+            self._lock.check()
+            left = await self._remaining(facts)
+            if left.nothing:
+                self._released = True
+                return
+            self._journal.say(f"still held: {left.text}")
+            if (left.orphans or left.processes) and self._end_orphans and not asked:
+                asked = True
+                if await self._end_orphans(left):
+                    await self._end([*left.orphans, *left.processes])
+                    continue
+            if time.monotonic() > end:
+                raise Failure(
+                    f"not released within {self._limits.release:.0f} s: {left.text}", started=False
+                )
+            await asyncio.sleep(LOOK_AGAIN)
+
+    async def _end(self, processes: Sequence[HostProcess]) -> None:
+        """End processes: TERM, and KILL for those that stay."""
+        signals: tuple[Literal["TERM", "KILL"], ...] = ("TERM", "KILL")
+        for signal in signals:
+            for each in processes:
+                await self._actions.end_process(each.pid, each.begun, signal)
+            await asyncio.sleep(GRACE if signal == "TERM" else LOOK_AGAIN)
+
+    # ---- start and follow ------------------------------------------------------------------------
+
+    async def _start(self, facts: Facts) -> None:
+        await self._journal.step(Step.STARTING)
+        if facts.active == "failed":
+            await self._actions.systemctl("reset-failed")
+        try:
+            await self._actions.systemctl("start", START_LIMIT)
+        except ProgramTimeout:
+            self._journal.say("systemd is still starting it")
+
+    async def _follow(self, run: Run, note: str) -> bool:
+        """Follow the start until it is proved (True) or the unit must be looked at again."""
+        watching = self._watching
+        await self._journal.step(Step.LOADING, note, invocation=run.invocation)
+        follower = Follower(run, self._limits, watching.clock())
+        said = ""
+        while True:
+            self._lock.check()
+            view, words = follower.judge(watching.snapshot())
+            if view is View.READY:
+                break
+            if view is View.LOOK:
+                await asyncio.sleep(LOOK_AGAIN)  # what follows from it may be under way
+                return False
+            if view is View.FAILED:
+                raise Failure(words, started=True)
+            if words != said:
+                said = words
+                self._journal.say(words)
+            await asyncio.sleep(SNAPSHOT_AGAIN)
+        await self._journal.step(Step.VERIFYING)
+        return await self._verify(run)
+
+    async def _verify(self, run: Run) -> bool:
+        """Whether it is in force: reported by the server, of the unit as we started it."""
+        watching = self._watching
+        end = time.monotonic() + self._limits.verify
+        while True:
+            snapshot = watching.snapshot()
+            proofs = proofs_of(self._journal, snapshot, watching.engine)
+            unit = snapshot.unit
+            if unit is None or unit.invocation != run.invocation:
+                return False
+            reported = snapshot.server_info is not None
+            if reported and snapshot.readiness.state is ReadinessState.READY:
+                break
+            if time.monotonic() > end:
+                if snapshot.readiness.state is not ReadinessState.READY:
+                    raise Failure(f"it was ready and is {snapshot.readiness.state}", started=True)
+                break  # the server has no such report: what can be had is consistent
+            await asyncio.sleep(SNAPSHOT_AGAIN)
+        facts = await self._actions.look()
+        same = facts.invocation == run.invocation and facts.restarts == run.restarts
+        if not same or facts.drop_in != run.target:
+            return False
+        await self._journal.keep(proofs=[msgspec.to_builtins(each) for each in proofs])
+        if not all_taken(proofs):
+            wrong = next(each for each in proofs if each.outcome == "not taken")
+            raise Failure(f"{wrong.name}: {wrong.reason}", started=True)
+        return True
+
+
+def stopped_detail(facts: Facts) -> str:
+    """What is being stopped, for the audit."""
+    return f"invocation {facts.invocation}" if facts.invocation else facts.active
+
+
+def proofs_of(journal: Journal, snapshot: Snapshot, engine: Engine) -> tuple[Proof, ...]:
+    """What became of the changes that the record names."""
+    record = journal.record
+    changes = msgspec.convert(record.state.get("prove", record.changes), list[Change])
+    findings = msgspec.convert(record.state.get("findings", []), list[Finding])
+    after = Launch(record.after_argv, record.after_environment)
+    environment = snapshot.unit.environment if snapshot.unit is not None else ()
+    return prove(changes, after, snapshot.server_info, environment, engine, findings)

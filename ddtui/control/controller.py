@@ -1,0 +1,478 @@
+"""Changes a host's engine: plan, apply, roll back, restart; one at a time, resumable, audited."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import os
+import platform
+import uuid
+from collections.abc import Awaitable, Callable
+from typing import Any, Literal
+
+import msgspec
+
+from ddtui.control import drop_in
+from ddtui.control.carrying_out import CarryingOut, EndOrphans, Failure, Watching
+from ddtui.control.drop_in import Header
+from ddtui.control.differences import differences, with_drop_in
+from ddtui.control.exec_start import ExecError
+from ddtui.control.host_actions import ActionFailed, RightMissing, UnitActions, UnitText
+from ddtui.control.journal import ChangeStore, Journal, OnStep
+from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
+from ddtui.control.planner import Planner
+from ddtui.control.reconfiguration import Limits, Run, Step
+from ddtui.control.unit_command import CommandRefused, UnitCommand, read_unit
+from ddtui.core.change_record import ChangeRecord
+from ddtui.core.diagnosis import diagnose
+from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
+from ddtui.core.redact import redact_argv, redact_environment
+from ddtui.core.snapshot import ReadinessState, Snapshot
+from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
+
+Policy = Literal["ask", "always", "never"]
+Kind = Literal["apply", "rollback", "restart"]
+DIAGNOSIS_DELAY = 1.5
+"""Seconds for the last lines of a failed start to arrive."""
+LINK_AGAIN = 0.5
+
+
+class NotPossible(HostError):
+    """A change cannot be made, and nothing was touched: why, and what to do."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """How an operator answers while a change goes on; None: no, without asking."""
+
+    rollback: Callable[[str], Awaitable[bool]] | None = None
+    """Whether to roll back; is given the failure."""
+    orphans: EndOrphans | None = None
+    """Whether to end what is left of the old invocation; is given what is still held."""
+
+
+def operator() -> str:
+    """Who changes something: user@machine."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = f"uid {os.getuid()}"
+    return f"{user}@{platform.node() or '?'}"
+
+
+class Controller:
+    """Changes the unit of one watched host."""
+
+    def __init__(
+        self,
+        actions: Callable[[], UnitActions],
+        watching: Watching,
+        planner: Planner,
+        store: ChangeStore,
+        *,
+        limits: Limits | None = None,
+        who: str = "",
+    ) -> None:
+        """`actions` gives those of the unit, once that is known; it raises NotPossible before."""
+        self._actions_of = actions
+        self._watching = watching
+        self._planner = planner
+        self._store = store
+        self._limits = limits or Limits()
+        self._who = who or operator()
+        self._journal: Journal | None = None
+
+    # ---- looking -------------------------------------------------------------------------------
+
+    @property
+    def running(self) -> ChangeRecord | None:
+        """The change that goes on here, or that ended here last; None when there was none."""
+        return self._journal.record if self._journal is not None else None
+
+    async def holder(self) -> str:
+        """Who changes the unit now, as the lock on the host says; empty for nobody."""
+        actions = self._actions_of()
+        text = await actions.read()
+        return await lock_holder(actions.host, lock_key(actions.scope, actions.unit, text.uid))
+
+    async def history(self, most: int = 100) -> list[ChangeRecord]:
+        """Earlier changes of the unit, the newest first. Raises StoreError."""
+        actions = self._actions_of()
+        return await asyncio.to_thread(
+            self._store.history,
+            actions.host.name,
+            simulated=actions.host.simulated,
+            unit=actions.unit,
+            most=most,
+        )
+
+    async def unfinished(self) -> ChangeRecord | None:
+        """A change that was begun from here and has not ended: `resume` carries it on."""
+        actions = self._actions_of()
+        return await asyncio.to_thread(
+            self._store.unfinished,
+            actions.host.name,
+            actions.unit,
+            simulated=actions.host.simulated,
+        )
+
+    async def command(self) -> UnitCommand:
+        """The unit's command as it is on the host. Raises NotPossible."""
+        return self._command(self._actions_of(), await self._actions_of().read())
+
+    def _command(self, actions: UnitActions, text: UnitText) -> UnitCommand:
+        if text.load_state not in {"loaded", ""} or not text.files:
+            raise NotPossible(
+                f"{actions.unit} is {text.load_state or 'not readable'} on {actions.host.name}",
+                "name the engine's unit with --unit, or in the host's section",
+            )
+        engine = self._watching.engine
+        try:
+            return read_unit(actions.unit, text.files, engine.is_command, text.environment_files)
+        except CommandRefused as error:
+            raise NotPossible(error.what, error.way_out) from error
+
+    async def plan(self, request: Request) -> Plan:
+        """What a request would change, checked. Raises NotPossible, HostError."""
+        command = await self.command()
+        plan = await self._planner.plan(command, request, self._watching.snapshot())
+        return msgspec.structs.replace(
+            plan, findings=(*plan.findings, *self._refusal(command, plan))
+        )
+
+    def _refusal(self, command: UnitCommand, plan: Plan) -> tuple[Finding, ...]:
+        """What keeps the unit from being written so."""
+        try:
+            command.lines(plan.after)
+        except CommandRefused as error:
+            return (Finding(Level.ERROR, "unit-command", error.what, "", error.way_out),)
+        except ExecError as error:
+            return (Finding(Level.ERROR, "unit-command", str(error)),)
+        return ()
+
+    # ---- changing ------------------------------------------------------------------------------
+
+    async def apply(
+        self,
+        plan: Plan,
+        on_step: OnStep | None = None,
+        *,
+        policy: Policy = "ask",
+        asked: Asked | None = None,
+    ) -> ChangeRecord:
+        """Bring a plan into force, or say why not; returns the record of it, ended.
+
+        Raises NotPossible, RightMissing and LockHeld while nothing has been touched.
+        """
+        if plan.blocked:
+            errors = [each.text for each in plan.findings if each.level is Level.ERROR]
+            raise NotPossible(f"the plan is blocked: {errors[0]}", "see its findings")
+        actions = self._actions_of()
+        text = await actions.read()
+        command = self._command(actions, text)
+        if command.launch != plan.before:
+            raise NotPossible("the unit has changed since the plan was made", "plan again")
+        record = self._record("apply", actions, text, plan.before, plan.after)
+        header = Header(
+            when=drop_in.stamp(record.began),
+            by=record.who,
+            preset=plan.request.preset,
+            id=record.id,
+            previous=drop_in.text_hash(text.own),
+        )
+        try:
+            content = drop_in.render(command.lines(plan.after), header)
+        except (CommandRefused, ExecError) as error:
+            raise NotPossible(str(error), getattr(error, "way_out", "")) from error
+        request = msgspec.to_builtins(plan.request)
+        request["environment"] = _safe_environment(request["environment"])
+        record = msgspec.structs.replace(
+            record,
+            preset=plan.request.preset,
+            request=request,
+            changes=[msgspec.to_builtins(each) for each in plan.changes],
+            drop_in=content,
+            drop_in_hash=drop_in.text_hash(content),
+            policy=policy,
+            state={"findings": [msgspec.to_builtins(each) for each in plan.findings]},
+        )
+        await self._check(actions, content)
+        return await self._begin(record, actions, on_step, asked)
+
+    async def restart(
+        self, on_step: OnStep | None = None, *, asked: Asked | None = None
+    ) -> ChangeRecord:
+        """Stop, release, start and prove the unit as it is configured."""
+        actions = self._actions_of()
+        text = await actions.read()
+        launch = self._command(actions, text).launch
+        record = self._record("restart", actions, text, launch, launch)
+        record = msgspec.structs.replace(
+            record, drop_in=text.own, drop_in_hash=drop_in.text_hash(text.own), policy="never"
+        )
+        await self._check(actions, "")
+        return await self._begin(record, actions, on_step, asked)
+
+    async def rollback(
+        self, on_step: OnStep | None = None, *, asked: Asked | None = None
+    ) -> ChangeRecord:
+        """Bring back what was in force before the last change. Raises NotPossible for nothing."""
+        actions = self._actions_of()
+        text = await actions.read()
+        back = await self._earlier(actions, text.own)
+        if back is None:
+            raise NotPossible(
+                f"no earlier configuration of {actions.unit} is known here",
+                "`ddtui history` shows the changes made from this machine",
+            )
+        before = self._command(actions, text).launch
+        record = self._record("rollback", actions, text, before, before)
+        content = back or drop_in.nothing(
+            Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
+        )
+        after = self._launch_with(actions, text, content)
+        record = msgspec.structs.replace(
+            record,
+            after_argv=redact_argv(after.argv),
+            after_environment=_safe_environment(after.environment),
+            drop_in=content,
+            drop_in_hash=drop_in.text_hash(content),
+            policy="never",
+            changes=[msgspec.to_builtins(each) for each in self._differences(before, after)],
+        )
+        await self._check(actions, content)
+        return await self._begin(record, actions, on_step, asked)
+
+    async def resume(
+        self, on_step: OnStep | None = None, *, asked: Asked | None = None
+    ) -> ChangeRecord:
+        """Carry on a change that was interrupted. Raises NotPossible when there is none."""
+        record = await self.unfinished()
+        if record is None:
+            raise NotPossible("no change of this unit was interrupted")
+        return await self._carry(record, self._actions_of(), on_step, asked or Asked())
+
+    # ---- within --------------------------------------------------------------------------------
+
+    def _record(
+        self, kind: Kind, actions: UnitActions, text: UnitText, before: Launch, after: Launch
+    ) -> ChangeRecord:
+        snapshot = self._watching.snapshot()
+        return ChangeRecord(
+            id=uuid.uuid4().hex,
+            kind=kind,
+            host=actions.host.name,
+            simulated=actions.host.simulated,
+            unit=actions.unit,
+            scope=actions.scope,
+            who=self._who,
+            began=self._watching.clock(),
+            before_argv=redact_argv(before.argv),
+            before_environment=_safe_environment(before.environment),
+            after_argv=redact_argv(after.argv),
+            after_environment=_safe_environment(after.environment),
+            before_drop_in=text.own,
+            was_ready=snapshot.readiness.state is ReadinessState.READY,
+        )
+
+    def _launch_with(self, actions: UnitActions, text: UnitText, content: str) -> Launch:
+        """How the unit would start with another text in ddtui's drop-in."""
+        return self._command(actions, with_drop_in(text, actions.unit, content)).launch
+
+    def _differences(self, before: Launch, after: Launch) -> list[Change]:
+        return differences(before, after, self._watching.engine.flags)
+
+    async def _earlier(self, actions: UnitActions, own: str) -> str | None:
+        """The drop-in before the one that is there now: empty for none; None when not known."""
+        records = await self.history()
+        present = drop_in.text_hash(own)
+        for record in records:
+            if record.drop_in_hash == present and record.kind == "apply":
+                return record.before_drop_in
+        last = await asyncio.to_thread(
+            self._store.last_in_force,
+            actions.host.name,
+            actions.unit,
+            simulated=actions.host.simulated,
+        )
+        return last if last is not None and drop_in.text_hash(last) != present else None
+
+    async def _check(self, actions: UnitActions, content: str) -> None:
+        """Everything that can be known before something is touched."""
+        if (left := await self.unfinished()) is not None:
+            raise NotPossible(
+                f"a change of {actions.unit} by {left.who} was interrupted and has not ended",
+                f"carry it on: ddtui apply {actions.host.name} --resume",
+            )
+        if missing := await actions.missing_rights():
+            raise RightMissing(f"sudo does not allow what changing {actions.unit} takes", missing)
+        if content:
+            verified = await actions.verify(content)
+            if verified.errors:
+                raise NotPossible(
+                    f"systemd would not take the changed unit: {verified.errors[0]}",
+                    "; ".join(verified.errors[1:4]),
+                )
+
+    async def _begin(
+        self,
+        record: ChangeRecord,
+        actions: UnitActions,
+        on_step: OnStep | None,
+        asked: Asked | None,
+    ) -> ChangeRecord:
+        facts = await actions.look()
+        run = Run(record.drop_in_hash, drop_in.text_hash(record.before_drop_in), facts.invocation)
+        record = msgspec.structs.replace(
+            record, state=record.state | {"run": msgspec.to_builtins(run)}
+        )
+        return await self._carry(record, actions, on_step, asked or Asked())
+
+    async def _carry(
+        self, record: ChangeRecord, actions: UnitActions, on_step: OnStep | None, asked: Asked
+    ) -> ChangeRecord:
+        """Go on until it has ended, over as many connections as that takes."""
+        if self._journal is not None and not self._journal.record.ending:
+            raise NotPossible("a change is under way here already")
+        journal = Journal(record, self._store, self._watching.clock, on_step)
+        before, self._journal = self._journal, journal
+        text = await actions.read()
+        key = lock_key(actions.scope, actions.unit, text.uid)
+        holder = f"{record.who} since {drop_in.stamp(record.began)}: {_title(record)}"
+        while not journal.record.ending:
+            try:
+                await actions.host.wait_live()
+                async with locked(actions.host, key, record.id, holder) as lock:
+                    if not journal.record.steps:
+                        await journal.step(Step.PLANNED)
+                    if len(journal.record.steps) == 1:
+                        await journal.step(Step.LOCKED)
+                    work = CarryingOut(
+                        actions, self._watching, journal, lock, self._limits, asked.orphans
+                    )
+                    await self._to_the_end(work, journal, asked)
+            except (LinkDown, ProgramTimeout) as error:
+                journal.say(f"waiting for the host: {error.what}")
+                await asyncio.sleep(LINK_AGAIN)
+            except LockHeld as error:
+                if journal.record.steps:  # somebody took over while the link was down
+                    await journal.end(Step.UNKNOWN, error.what)
+                    break
+                self._journal = before
+                raise
+            except HostError:
+                if not journal.record.steps:
+                    self._journal = before  # nothing was touched
+                raise
+        return journal.record
+
+    async def _to_the_end(self, work: CarryingOut, journal: Journal, asked: Asked) -> None:
+        run, record = journal.run, journal.record
+        if run is None:
+            raise NotPossible("the record of the change holds too little to carry it on")
+        if "back" in record.state:
+            await self._roll_back(work, journal, run, str(record.state["back"]))
+            return
+        try:
+            await work.to(run, record.drop_in)
+        except (Failure, ActionFailed) as failure:
+            await self._failed(work, journal, failure, asked)
+            return
+        end = Step.ROLLED_BACK if record.kind == "rollback" else Step.IN_FORCE
+        await journal.end(end)
+
+    async def _failed(
+        self,
+        work: CarryingOut,
+        journal: Journal,
+        failure: Failure | ActionFailed,
+        asked: Asked,
+    ) -> None:
+        record = journal.record
+        why = failure.why if isinstance(failure, Failure) else failure.what
+        cause = await self._cause(failure, why)
+        await journal.keep(cause=cause)
+        if not record.state.get("stopped") and not (journal.run and journal.run.started):
+            await self._take_back(journal, why)
+            return
+        back = await self._back_to(journal)
+        wanted = record.policy == "always" and back is not None
+        if record.policy == "ask" and back is not None and asked.rollback is not None:
+            wanted = await asked.rollback(str(cause.get("title") or why))
+        if not wanted or back is None:
+            await journal.end(Step.FAILED, why)
+            return
+        run = journal.run
+        before = run.invocation or run.invocation_before if run is not None else ""
+        new = Run(drop_in.text_hash(back), record.drop_in_hash, before)
+        await journal.step(Step.ROLLING_BACK, why)
+        await journal.remember(run=new, back=back, failed=why, prove=[])
+        await self._roll_back(work, journal, new, back)
+
+    async def _roll_back(self, work: CarryingOut, journal: Journal, run: Run, back: str) -> None:
+        try:
+            await work.to(run, back)
+        except (Failure, ActionFailed) as failure:
+            why = failure.why if isinstance(failure, Failure) else failure.what
+            await journal.end(Step.DEGRADED, f"the rollback failed as well: {why}")
+            return
+        await journal.remember(proved=back)
+        await journal.end(Step.ROLLED_BACK, str(journal.record.state.get("failed", "")))
+
+    async def _take_back(self, journal: Journal, why: str) -> None:
+        """Nothing was stopped: put the old drop-in back, and leave the engine alone."""
+        record, actions = journal.record, self._actions_of()
+        facts = await actions.look()
+        if record.kind != "restart" and facts.drop_in == record.drop_in_hash:
+            old = record.before_drop_in or drop_in.nothing(
+                Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
+            )
+            await actions.write(old)
+            await actions.systemctl("daemon-reload")
+        await journal.end(Step.FAILED, f"{why}; nothing was stopped")
+
+    async def _back_to(self, journal: Journal) -> str | None:
+        """What to roll back to: as it was, if that was ready; else what was proved last."""
+        record = journal.record
+        if record.kind != "apply":
+            return None
+        nothing = drop_in.nothing(
+            Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
+        )
+        if record.was_ready:
+            return record.before_drop_in or nothing
+        last = await asyncio.to_thread(
+            self._store.last_in_force, record.host, record.unit, simulated=record.simulated
+        )
+        return (record.before_drop_in if last is None else last) or nothing
+
+    async def _cause(self, failure: Failure | ActionFailed, why: str) -> dict[str, Any]:
+        """Why a start failed: by the journal of its invocation, else by what was seen."""
+        if isinstance(failure, ActionFailed):
+            return {"title": why, "remedy": failure.remedy}
+        if not failure.started:
+            return {"title": why}
+        await asyncio.sleep(DIAGNOSIS_DELAY)
+        snapshot = self._watching.snapshot()
+        found = _diagnosed(snapshot, self._watching)
+        return {"title": why, "seen": why} | found
+
+
+def _diagnosed(snapshot: Snapshot, watching: Watching) -> dict[str, Any]:
+    unit = snapshot.unit
+    lines = [
+        line
+        for line in snapshot.log.since(0)
+        if unit is None or not line.invocation or line.invocation == unit.invocation
+    ]
+    cause = diagnose(lines, engine=watching.engine, unit=unit).cause
+    return {} if cause is None else msgspec.to_builtins(cause)
+
+
+def _title(record: ChangeRecord) -> str:
+    return f"{record.kind} {record.preset}".strip()
+
+
+def _safe_environment(values: dict[str, str] | dict[str, str | None]) -> dict[str, Any]:
+    pairs = redact_environment(f"{name}={value}" for name, value in values.items() if value)
+    safe = dict(pair.partition("=")[::2] for pair in pairs)
+    return {name: safe.get(name, value) for name, value in values.items()}

@@ -1,0 +1,47 @@
+"""Differences between two launches, and between a unit's drop-ins, for where no plan names them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from ddtui.control.host_actions import UnitText
+from ddtui.control.unit_command import DROP_IN_NAME
+from ddtui.control.unit_text import UnitFile
+from ddtui.core.launch import Change, ChangeKind, Launch
+from ddtui.core.redact import MASK, is_secret_name, redact_text
+
+
+def differences(
+    before: Launch, after: Launch, flags: Callable[[Sequence[str]], dict[str, str]]
+) -> list[Change]:
+    """Every flag and variable in which two launches differ, secrets removed."""
+    found: list[Change] = []
+    for kind, was, now in (
+        (ChangeKind.FLAG, flags(before.argv), flags(after.argv)),
+        (ChangeKind.ENVIRONMENT, before.environment, after.environment),
+    ):
+        for name in [*was, *(each for each in now if each not in was)]:
+            if was.get(name) != now.get(name):
+                found.append(
+                    Change(kind, name, _safe(name, was.get(name)), _safe(name, now.get(name)))
+                )
+    return found
+
+
+def _safe(name: str, value: str | None) -> str | None:
+    if value is None:
+        return None
+    return MASK if is_secret_name(name) else redact_text(value)
+
+
+def with_drop_in(text: UnitText, unit: str, content: str) -> UnitText:
+    """A unit's files with another text in ddtui's drop-in."""
+    ours = next((file.path for file in text.files if file.path.endswith(DROP_IN_NAME)), "")
+    path = ours or f"/etc/systemd/system/{unit}.d/{DROP_IN_NAME}"
+    fragment, *others = [file for file in text.files if file.path != ours]
+    drop_ins = sorted(
+        [*others, UnitFile(path, content)], key=lambda file: file.path.rpartition("/")[2]
+    )
+    return msgspec.structs.replace(text, files=(fragment, *drop_ins), own=content)

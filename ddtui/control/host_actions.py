@@ -1,0 +1,306 @@
+"""What a reconfiguration does on a host, one method a step. Each is bounded in time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Literal
+
+import msgspec
+
+from ddtui.collect.settings import Scope
+from ddtui.collect.systemd_text import parse_properties, split_words
+from ddtui.control import rights
+from ddtui.control.drop_in import text_hash
+from ddtui.control.exec_start import split_variable
+from ddtui.control.held import Held, parse_held
+from ddtui.control.unit_command import EnvironmentFile
+from ddtui.control.unit_programs import (
+    END_PROCESS,
+    HOLDERS,
+    LOOK,
+    RIGHTS,
+    SYSTEMCTL_RUN,
+    UNIT_FILES,
+    VERIFY_UNIT,
+    WRITE_DROP_IN,
+)
+from ddtui.control.unit_text import UnitFile, split_cat
+from ddtui.core.text import clean
+from ddtui.hosts.base import Completed, Host, HostError
+
+SHORT = 20.0
+"""Seconds for what only looks."""
+RELOAD_LIMIT = 60.0
+START_LIMIT = 100.0
+"""Seconds for `systemctl start`: systemd's own limit for a notifying service is 90."""
+
+Verb = Literal["start", "stop", "reset-failed", "daemon-reload"]
+
+
+class ActionFailed(HostError):
+    """A step could not be done on the host: what it said, and what to do."""
+
+
+class RightMissing(ActionFailed):
+    """The operator may not do it: `lines` for sudoers are what is missing."""
+
+    def __init__(self, what: str, lines: Sequence[str]) -> None:
+        remedy = f"on the host, with `sudo visudo -f {rights.SUDOERS_FILE}`, add:"
+        super().__init__(what, "\n".join([remedy, *lines]))
+        self.lines = tuple(lines)
+
+
+class UnitText(msgspec.Struct, frozen=True):
+    """A unit's files as they are on the host."""
+
+    user: str
+    uid: int
+    load_state: str
+    files: tuple[UnitFile, ...]
+    """The fragment first, then drop-ins in the order in which systemd reads them."""
+    environment_files: tuple[EnvironmentFile, ...]
+    own: str
+    """Text of ddtui's drop-in; empty where there is none."""
+    shown: str
+    """`ExecStart` of `systemctl show`."""
+
+
+class Facts(msgspec.Struct, frozen=True):
+    """The unit as it is now."""
+
+    load_state: str = ""
+    active: str = ""
+    sub: str = ""
+    result: str = ""
+    invocation: str = ""
+    restarts: int = 0
+    main_pid: int = 0
+    needs_reload: bool = False
+    control_group: str = ""
+    drop_in: str = ""
+    """Hash of ddtui's drop-in; empty where there is none."""
+
+
+class Verified(msgspec.Struct, frozen=True):
+    """What systemd-analyze said of the unit with its new drop-in."""
+
+    errors: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+class UnitActions:
+    """Acts on one unit of one host. Methods raise LinkDown, ProgramTimeout, ActionFailed."""
+
+    def __init__(self, host: Host, scope: Scope, unit: str, nvidia_smi: str = "") -> None:
+        self.host = host
+        self.scope = scope
+        self.unit = unit
+        self._smi = nvidia_smi
+
+    async def read(self) -> UnitText:
+        """The unit's files."""
+        answer = await self.host.run(UNIT_FILES, self.scope, self.unit, timeout=SHORT)
+        if b"@end" not in answer.stdout:
+            raise ActionFailed(f"cannot read the files of {self.unit}: {_said(answer)}")
+        return parse_unit_files(answer.stdout)
+
+    async def look(self) -> Facts:
+        """The unit's state and the hash of its drop-in."""
+        answer = await self.host.run(LOOK, self.scope, self.unit, timeout=SHORT)
+        lines = answer.stdout.decode("utf-8", "replace").splitlines()
+        if "@end" not in lines:
+            raise ActionFailed(f"cannot see the state of {self.unit}: {_said(answer)}")
+        return parse_look(lines)
+
+    async def missing_rights(self) -> list[str]:
+        """Lines for sudoers that are missing for what a reconfiguration runs as root."""
+        if self.scope == "user":
+            return []
+        commands = rights.commands_for(self.unit)
+        answer = await self.host.run(RIGHTS, *commands, timeout=SHORT)
+        lines = answer.stdout.decode("utf-8", "replace").splitlines()
+        if "@end" not in lines:
+            raise ActionFailed(f"cannot ask for the rights on the host: {_said(answer)}")
+        user = next((line.split()[1] for line in lines if line.startswith("@user ")), "USER")
+        missing = [line.removeprefix("@missing ") for line in lines if line.startswith("@missing")]
+        return [rights.sudoers_line(user, each) for each in missing]
+
+    async def verify(self, text: str) -> Verified:
+        """What systemd-analyze says of the unit with this drop-in; nothing is changed."""
+        answer = await self.host.run(
+            VERIFY_UNIT, self.scope, self.unit, timeout=40.0, stdin=_bytes(text)
+        )
+        if answer.status:
+            raise ActionFailed(f"cannot verify {self.unit}: {_said(answer)}")
+        return parse_verify(answer.stdout.decode("utf-8", "replace"), self.unit)
+
+    async def write(self, text: str) -> None:
+        """Put the drop-in into place, whole."""
+        answer = await self.host.run(
+            WRITE_DROP_IN, self.scope, self.unit, timeout=SHORT, stdin=_bytes(text)
+        )
+        said = answer.stdout.decode("utf-8", "replace").strip()
+        if answer.status:
+            raise self._failure("write its drop-in", answer)
+        if said != f"@written {text_hash(text)}":
+            raise ActionFailed("the drop-in does not hold what was written", "look at it by hand")
+
+    async def systemctl(self, verb: Verb, limit: float = RELOAD_LIMIT) -> None:
+        """Run `systemctl VERB`. ProgramTimeout leaves the job going on the host."""
+        answer = await self.host.run(
+            SYSTEMCTL_RUN, self.scope, self.unit, verb, timeout=limit, stdin=b""
+        )
+        if answer.status:
+            raise self._failure(verb, answer)
+
+    async def held(self, control_group: str, port: int, known: Sequence[int]) -> Held:
+        """Who holds the port, the GPUs and the unit's control group."""
+        answer = await self.host.run(
+            HOLDERS, self._smi, control_group, str(port), " ".join(map(str, known)), timeout=40.0
+        )
+        text = answer.stdout.decode("utf-8", "replace")
+        if "@end" not in text:
+            raise ActionFailed(f"cannot see who holds what: {_said(answer)}")
+        return parse_held(text, own_group=f"/{self.unit}")
+
+    async def end_process(self, pid: int, begun: str, signal: Literal["TERM", "KILL"]) -> None:
+        """Signal a process, if it still is the one that began then."""
+        answer = await self.host.run(END_PROCESS, str(pid), begun, signal, timeout=SHORT)
+        if answer.status:
+            raise ActionFailed(
+                f"cannot end process {pid}: {_said(answer)}",
+                f"on the host: sudo kill -s {signal} {pid}",
+            )
+
+    def _failure(self, what: str, answer: Completed) -> ActionFailed:
+        said = _said(answer)
+        if _refused(said) and self.scope != "user":
+            command = {
+                "write its drop-in": rights.commands_for(self.unit)[-3:],
+                "daemon-reload": [f"{rights.SYSTEMCTL} daemon-reload"],
+            }.get(what, [f"{rights.SYSTEMCTL} {what} {self.unit}"])
+            user = _user(said)
+            lines = [rights.sudoers_line(user, each) for each in command]
+            return RightMissing(f"no right to {what} for {self.unit}: {said}", lines)
+        return ActionFailed(f"{what} of {self.unit} failed: {said}")
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")
+
+
+def _said(answer: Completed) -> str:
+    text = (answer.stderr or answer.stdout).decode("utf-8", "replace").strip()
+    return clean(text, 400) or f"exit status {answer.status}"
+
+
+def _refused(said: str) -> bool:
+    return (
+        re.search(r"\bsudo: |Sorry, user|Access denied|authentication required", said) is not None
+    )
+
+
+def _user(said: str) -> str:
+    match = re.search(r"user (\S+) is not allowed", said)
+    return match[1] if match is not None else "USER"
+
+
+# ---- what the programs print ---------------------------------------------------------------------
+
+_BLOCK = re.compile(rb"@(show|cat|environment|ours) (\d+|-) ([^\n]*)\n")
+_SHOWN = ("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart")
+
+
+def parse_unit_files(output: bytes) -> UnitText:
+    """Read the answer of the program UNIT_FILES."""
+    first, _, rest = output.partition(b"\n")
+    _, user, uid, *_ = [*first.decode("utf-8", "replace").split(" "), "", "", ""]
+    blocks: list[tuple[str, str, str | None]] = []
+    at = 0
+    while (match := _BLOCK.match(rest, at)) is not None:
+        kind, size, path = (part.decode("utf-8", "surrogateescape") for part in match.groups())
+        if size == "-":
+            blocks.append((kind, path, None))
+            at = match.end()
+        else:
+            end = match.end() + int(size)
+            text = rest[match.end() : end].decode("utf-8", "surrogateescape")
+            blocks.append((kind, path, text))
+            at = end + 1
+    shown = next((text or "" for kind, _, text in blocks if kind == "show"), "")
+    values = parse_properties(shown.split("\n"), _SHOWN)
+    cat = next((text or "" for kind, _, text in blocks if kind == "cat"), "")
+    paths = {values.get("FragmentPath", ""), *split_words(values.get("DropInPaths", ""))}
+    own = [(path, text) for kind, path, text in blocks if kind == "ours"]
+    return UnitText(
+        user=user,
+        uid=int(uid) if uid.isdecimal() else -1,
+        load_state=values.get("LoadState", ""),
+        files=tuple(split_cat(cat, paths | {path for path, _ in own})),
+        environment_files=tuple(
+            EnvironmentFile(path, None if text is None else read_environment_file(text))
+            for kind, path, text in blocks
+            if kind == "environment"
+        ),
+        own=own[0][1] or "" if own else "",
+        shown=values.get("ExecStart", ""),
+    )
+
+
+def read_environment_file(text: str) -> dict[str, str]:
+    """Variables of an environment file: systemd.exec(5), `EnvironmentFile=`."""
+    found: dict[str, str] = {}
+    for line in re.sub(r"\\\n", "", text).split("\n"):
+        name, equals, value = line.strip().partition("=")
+        if not equals or name[:1] in "#;" or not re.fullmatch(r"[A-Za-z_]\w*", name.strip()):
+            continue
+        value = value.strip()
+        if value[:1] in ("'", '"'):
+            value = " ".join(split_variable(value))
+        found[name.strip()] = value
+    return found
+
+
+def parse_look(lines: Sequence[str]) -> Facts:
+    """Read the answer of the program LOOK."""
+    values = dict(line.partition("=")[::2] for line in lines if "=" in line)
+    return Facts(
+        load_state=values.get("LoadState", ""),
+        active=values.get("ActiveState", ""),
+        sub=values.get("SubState", ""),
+        result=values.get("Result", ""),
+        invocation=values.get("InvocationID", ""),
+        restarts=_number(values.get("NRestarts", "")),
+        main_pid=_number(values.get("MainPID", "")),
+        needs_reload=values.get("NeedDaemonReload") == "yes",
+        control_group=values.get("ControlGroup", ""),
+        drop_in=values.get("DropIn", ""),
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdecimal() else 0
+
+
+def parse_verify(text: str, unit: str) -> Verified:
+    """Read the answer of VERIFY_UNIT: only what is said of this unit counts."""
+    lines = text.splitlines()
+    if lines and lines[0].startswith("@absent"):
+        return Verified(warnings=("systemd-analyze could not be asked on the host",))
+    folder = next((each.removeprefix("@folder ") for each in lines if each[:8] == "@folder "), "")
+    status = next((each.removeprefix("@status ") for each in lines if each[:8] == "@status "), "0")
+    said = [
+        clean(line.replace(f"{folder}/", ""), 300)
+        for line in lines
+        if line[:1] != "@" and line.strip() and (folder in line or unit in line)
+    ]
+    if status == "0":
+        return Verified(warnings=tuple(said))
+    fatal = [line for line in said if not _harmless(line)]
+    return Verified(errors=tuple(fatal), warnings=tuple(each for each in said if each not in fatal))
+
+
+def _harmless(line: str) -> bool:
+    """What the operator's own user may not see is no fault of the unit."""
+    return "Permission denied" in line or "Failed to create " in line

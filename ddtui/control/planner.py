@@ -1,0 +1,115 @@
+"""Works out and checks a plan: what is asked, applied to what the unit has, judged by its server."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from ddtui.collect.programs import CHECKPOINT
+from ddtui.collect.settings import HostSettings
+from ddtui.control.server_help import HelpUnavailable, learn_server_flags
+from ddtui.control.unit_command import UnitCommand
+from ddtui.core.launch import Finding, Launch, Level, Plan, Request
+from ddtui.core.load_history import LoadRecord
+from ddtui.core.snapshot import Snapshot
+from ddtui.engines.sglang.checks import CheckContext, check
+from ddtui.engines.sglang.flags import models
+from ddtui.engines.sglang.planning import plan as work_out
+from ddtui.engines.sglang.server_flags import ServerFlags, from_server_info, with_types
+from ddtui.hosts.base import Host, HostError
+
+log = logging.getLogger(__name__)
+
+
+class Planner:
+    """Plans for one host's engine (SGLang and its forks)."""
+
+    def __init__(
+        self,
+        host: Host,
+        settings: HostSettings,
+        *,
+        cache: Path | None = None,
+        knobs: Mapping[str, str] | None = None,
+    ) -> None:
+        """`knobs` is the host's own mapping of knobs to flags."""
+        self._host = host
+        self._settings = settings
+        self._cache = cache
+        self._knobs = knobs
+
+    async def server_flags(
+        self, before: Launch, snapshot: Snapshot
+    ) -> tuple[ServerFlags | None, list[Finding]]:
+        """The flags that the installed server knows, and what is to say of how they were had."""
+        arguments = snapshot.server_info.arguments if snapshot.server_info is not None else {}
+        command = list(before.argv)
+        while command and command[0] == "exec":
+            del command[0]
+        directory = snapshot.unit.working_directory if snapshot.unit is not None else ""
+        try:
+            flags = await learn_server_flags(
+                self._host,
+                command,
+                working_directory=directory,
+                environment=before.environment,
+                cache=self._cache,
+            )
+        except HelpUnavailable as error:
+            note = Finding(Level.NOTE, "server-flags", error.what, remedy=error.remedy)
+            version = snapshot.engine.version
+            return (from_server_info(arguments, version) if arguments else None), [note]
+        return with_types(flags, arguments), []
+
+    async def plan(
+        self,
+        command: UnitCommand,
+        request: Request,
+        snapshot: Snapshot,
+        last_load: LoadRecord | None = None,
+    ) -> Plan:
+        """The plan, with everything that speaks against it."""
+        before = command.launch
+        server, notes = await self.server_flags(before, snapshot)
+        after, changes, findings = work_out(before, request, server, overrides=self._knobs)
+        info = snapshot.server_info
+        checked = check(
+            CheckContext(
+                before=before,
+                after=after,
+                server=server,
+                report=info.arguments if info is not None else {},
+                report_version=info.version if info is not None else "",
+                drafter_config=await self._drafter_config(after.argv, snapshot),
+                last_load=last_load,
+                gpus=tuple(view.gpu for view in snapshot.gpus),
+                processes=snapshot.processes,
+                listener=snapshot.listener,
+            )
+        )
+        return Plan(request, before, after, changes, (*findings, *checked, *notes))
+
+    async def _drafter_config(
+        self, argv: Sequence[str], snapshot: Snapshot
+    ) -> Mapping[str, object] | None:
+        """The drafter's config.json, read on the host; None where it cannot be had."""
+        path = models(argv).get("drafter")
+        if not path:
+            return None
+        directory = snapshot.unit.working_directory if snapshot.unit is not None else ""
+        try:
+            answer = await self._host.run(
+                CHECKPOINT, path, directory, self._settings.hub_cache or ""
+            )
+        except HostError as error:
+            log.info("the drafter's configuration is not known: %s", error.what)
+            return None
+        _, found, rest = answer.stdout.partition(b"\n@config\n")
+        text, _, _ = rest.rpartition(b"\n@end")
+        try:
+            return msgspec.json.decode(text, type=dict[str, object]) if found else None
+        except msgspec.DecodeError:
+            return None

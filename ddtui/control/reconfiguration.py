@@ -1,0 +1,228 @@
+"""Where a reconfiguration stands and what comes next. Pure: facts in, decision out.
+
+What comes next follows from what is found on the host (hash of the drop-in, state and invocation of
+the unit), not from how far we think we are. So a reconfiguration whose link was cut, or whose ddtui
+was killed, carries on where the host is, and does nothing twice.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from ddtui.control.host_actions import Facts
+from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
+
+MOST_TRIES = 3
+"""Times that a reload or a start without effect is tried again."""
+CONTRADICTED = 20.0
+"""Seconds for which evidence may speak against a start before it counts as failed."""
+
+
+class Step(enum.StrEnum):
+    """The steps, in their order; the last ones are ends."""
+
+    PLANNED = "planned"
+    LOCKED = "locked"
+    WRITTEN = "written"
+    RELOADED = "reloaded"
+    STOPPING = "stopping"
+    RELEASING = "releasing"
+    STARTING = "starting"
+    LOADING = "loading"
+    VERIFYING = "verifying"
+    IN_FORCE = "in force"
+    ROLLING_BACK = "rolling back"
+    ROLLED_BACK = "rolled back"
+    FAILED = "failed"
+    DEGRADED = "degraded"
+    """It failed, and the configuration before is not proved to be back either."""
+    UNKNOWN = "unknown"
+    """Nobody has seen how it ended."""
+
+    @property
+    def is_end(self) -> bool:
+        """Whether nothing follows."""
+        return self in _ENDS
+
+
+_ENDS = {Step.IN_FORCE, Step.ROLLED_BACK, Step.FAILED, Step.DEGRADED, Step.UNKNOWN}
+_RUNNING = {"active", "activating", "reloading", "refreshing"}
+
+
+class Run(msgspec.Struct, frozen=True):
+    """What must be remembered of one way through the steps (an apply, or its rollback)."""
+
+    target: str
+    """Hash of the drop-in that is to be in force."""
+    original: str
+    """Hash of the drop-in before; empty for none."""
+    invocation_before: str
+    """Of the unit before it was stopped; empty where it had none."""
+    started: bool = False
+    """Whether a start has been ordered."""
+    invocation: str = ""
+    """Of the unit as we started it."""
+    restarts: int = 0
+    """NRestarts when that invocation was first seen."""
+    reloads: int = 0
+    starts: int = 0
+
+
+class Action(enum.StrEnum):
+    """What to do next."""
+
+    WRITE = "write"
+    RELOAD = "reload"
+    STOP = "stop"
+    AWAIT_STOP = "await stop"
+    RELEASE = "release"
+    START = "start"
+    FOLLOW = "follow"
+    FAIL = "fail"
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """What to do next, why (for FAIL), and what to remember."""
+
+    action: Action
+    run: Run
+    why: str = ""
+
+
+def decide(run: Run, facts: Facts, *, released: bool = False) -> Decision:
+    """The next action. `released` says that nothing of the old invocation is held any more."""
+    if facts.load_state not in {"loaded", ""}:
+        return Decision(Action.FAIL, run, f"the unit is {facts.load_state}")
+    if facts.drop_in != run.target:
+        return _written_by_whom(run, facts)
+    if not run.started and facts.needs_reload:
+        if run.reloads >= MOST_TRIES:
+            return Decision(Action.FAIL, run, "systemd still asks for a reload after reloads")
+        return Decision(Action.RELOAD, msgspec.structs.replace(run, reloads=run.reloads + 1))
+    if not run.started or _start_had_no_effect(run, facts):
+        return _towards_start(run, facts, released)
+    return _started(run, facts)
+
+
+def _written_by_whom(run: Run, facts: Facts) -> Decision:
+    if facts.drop_in == "unreadable":
+        return Decision(Action.FAIL, run, "the drop-in may not be read")
+    if facts.drop_in == run.original and not run.started:
+        return Decision(Action.WRITE, run)
+    return Decision(Action.FAIL, run, "somebody else has changed the drop-in meanwhile")
+
+
+def _start_had_no_effect(run: Run, facts: Facts) -> bool:
+    return not run.invocation and facts.invocation in {"", run.invocation_before}
+
+
+def _towards_start(run: Run, facts: Facts, released: bool) -> Decision:
+    """Before a start has shown an effect: the unit must be down and its resources released."""
+    if facts.active == "deactivating":
+        return Decision(Action.AWAIT_STOP, run)
+    if facts.active in _RUNNING:
+        # Whatever runs was not started by us under the new configuration: a start of its own or of
+        # somebody else in between proves nothing.
+        again = msgspec.structs.replace(run, invocation_before=facts.invocation, started=False)
+        return Decision(Action.STOP, again)
+    if not released:
+        return Decision(Action.RELEASE, run)
+    if run.starts >= MOST_TRIES:
+        return Decision(Action.FAIL, run, f"it does not start (result: {facts.result or '?'})")
+    ordered = msgspec.structs.replace(run, started=True, starts=run.starts + 1)
+    return Decision(Action.START, ordered)
+
+
+def _started(run: Run, facts: Facts) -> Decision:
+    """A start was ordered and has shown an effect."""
+    if facts.sub == "auto-restart":
+        return Decision(Action.FAIL, run, f"it died ({facts.result}) and systemd restarts it")
+    if facts.active == "deactivating":
+        return Decision(Action.AWAIT_STOP, run)
+    if facts.active not in _RUNNING:
+        how = facts.result if facts.active == "failed" else "stopped"
+        return Decision(Action.FAIL, run, f"it has ended ({how or facts.active})")
+    if not run.invocation:
+        if facts.restarts:
+            return Decision(Action.FAIL, run, "it died at once, and systemd has restarted it")
+        ours = msgspec.structs.replace(run, invocation=facts.invocation, restarts=facts.restarts)
+        return Decision(Action.FOLLOW, ours)
+    if facts.restarts > run.restarts:
+        return Decision(Action.FAIL, run, "it died, and systemd has restarted it")
+    if facts.invocation != run.invocation:
+        # Restarted by another hand, with our drop-in: it must be proved anew.
+        ours = msgspec.structs.replace(run, invocation=facts.invocation, restarts=facts.restarts)
+        return Decision(Action.FOLLOW, ours, "the unit was restarted by somebody else")
+    return Decision(Action.FOLLOW, run)
+
+
+class View(enum.StrEnum):
+    """What a snapshot says of a start that is followed."""
+
+    WAIT = "wait"
+    LOOK = "look"
+    """Something has happened to the unit: ask the host."""
+    READY = "ready"
+    FAILED = "failed"
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """Seconds that things may take."""
+
+    stop: float = 120.0
+    release: float = 120.0
+    load: float = 3600.0
+    stall: float = 900.0
+    """Without progress by any source, beyond what this host's history explains."""
+    verify: float = 60.0
+
+
+class Follower:
+    """Follows one invocation through snapshots until it is ready or has failed."""
+
+    def __init__(self, run: Run, limits: Limits, now: float) -> None:
+        self._run = run
+        self._limits = limits
+        self._began = now
+        self._against: dict[str, float] = {}
+        """Since when each kind of evidence has spoken against the start."""
+
+    def judge(self, snapshot: Snapshot) -> tuple[View, str]:
+        """What to make of the snapshot, and why."""
+        unit = snapshot.unit
+        if unit is None or snapshot.unit_at is None or snapshot.unit_at < self._began:
+            return View.WAIT, "waiting for the unit's state"
+        if unit.invocation != self._run.invocation or (unit.restarts or 0) > self._run.restarts:
+            return View.LOOK, "the unit was started anew"
+        if unit.sub_state == "auto-restart" or unit.active_state in {
+            *("failed", "inactive", "deactivating"),
+        }:
+            return View.LOOK, "the unit has ended"
+        readiness = snapshot.readiness
+        if readiness.state is ReadinessState.READY:
+            return View.READY, readiness.summary
+        now = snapshot.at
+        contradiction = self._contradiction(snapshot)
+        if contradiction:
+            return View.FAILED, contradiction
+        load = snapshot.load
+        if load is not None and load.stalled_for and load.stalled_for > self._limits.stall:
+            return View.FAILED, f"no progress for {load.stalled_for:.0f} s ({readiness.state})"
+        if now - self._began > self._limits.load:
+            return View.FAILED, f"not ready after {self._limits.load:.0f} s ({readiness.state})"
+        return View.WAIT, readiness.summary
+
+    def _contradiction(self, snapshot: Snapshot) -> str:
+        """Evidence that has spoken against the start for too long: its words."""
+        speaking = {
+            each.name: each.detail
+            for each in snapshot.readiness.evidence
+            if each.verdict is Verdict.AGAINST
+        }
+        self._against = {name: self._against.get(name, snapshot.at) for name in speaking}
+        for name, since in self._against.items():
+            if snapshot.at - since >= CONTRADICTED:
+                return f"{name}: {speaking[name]}"
+        return ""

@@ -1,0 +1,80 @@
+"""The rights to act on a unit: which commands that runs as root, and what grants them.
+
+Rules are read from `sudo -n -l` (format: sudo(8)); nothing is run with them here.
+"""
+
+from __future__ import annotations
+
+import re
+
+from ddtui.control.unit_command import DROP_IN_NAME
+
+SYSTEMCTL = "/usr/bin/systemctl"
+MKDIR = "/usr/bin/mkdir"
+TEE = "/usr/bin/tee"
+MV = "/usr/bin/mv"
+SUDOERS_FILE = "/etc/sudoers.d/ddtui"
+
+
+def commands_for(unit: str) -> list[str]:
+    """The commands that changing a unit's configuration runs as root."""
+    folder = f"/etc/systemd/system/{unit}.d"
+    file = f"{folder}/{DROP_IN_NAME}"
+    return [
+        *(f"{SYSTEMCTL} {verb} {unit}" for verb in ("start", "stop", "reset-failed")),
+        f"{SYSTEMCTL} daemon-reload",
+        f"{MKDIR} -p {folder}",
+        # Written beside it and renamed: a cut link never leaves half a file in force.
+        f"{TEE} {file}.new",
+        f"{MV} -T {file}.new {file}",
+    ]
+
+
+def sudoers_lines(user: str, unit: str) -> list[str]:
+    """Lines for a file in /etc/sudoers.d that grant exactly those commands."""
+    return [sudoers_line(user, command) for command in commands_for(unit)]
+
+
+def sudoers_line(user: str, command: str) -> str:
+    """The line that grants one command."""
+    return f"{user} ALL=(root) NOPASSWD: {escaped(command)}"
+
+
+def escaped(command: str) -> str:
+    r"""With a backslash before what sudoers reads as its own, `\` included (sudoers(5))."""
+    return re.sub(r"([\\,:=])", r"\\\1", command)
+
+
+def granted(rules: list[str]) -> set[str]:
+    """Commands that `sudo -n -l` lists as allowed to root without a password; `ALL` for all."""
+    found: set[str] = set()
+    for rule in _unfolded(rules):
+        match = re.match(r"\s*\((root|ALL)(?:\s*:\s*[^)]*)?\)\s*(.*)", rule)
+        if match is None:
+            continue
+        without_password = False
+        for part in re.split(r"(?<!\\),\s*", match[2]):
+            tags, command = _tags(part.strip())
+            without_password = (without_password or "NOPASSWD" in tags) and "PASSWD" not in tags
+            if without_password:
+                found.add(re.sub(r"\\([\\,:=])", r"\1", command))
+    return found
+
+
+def _unfolded(rules: list[str]) -> list[str]:
+    """Sudo folds long rules to the terminal's width: those that do not begin with `(` go on."""
+    whole: list[str] = []
+    for rule in rules:
+        if whole and whole[-1].startswith("(") and rule and not rule.startswith("("):
+            whole[-1] += " " + rule
+        else:
+            whole.append(rule)
+    return whole
+
+
+def _tags(text: str) -> tuple[set[str], str]:
+    tags = set()
+    while match := re.match(r"([A-Z_]+):\s*", text):
+        tags.add(match[1])
+        text = text[match.end() :]
+    return tags, text

@@ -1,0 +1,274 @@
+"""The scripts that change a unit, or look at what stands in the way of that.
+
+As in `ddtui.collect.programs`: bash, nothing is installed, values from outside are arguments. What
+is run as root is exactly what `ddtui.control.rights` grants, by `sudo -n`, or plainly as root.
+"""
+
+from __future__ import annotations
+
+from ddtui.collect.programs import HEARTBEAT_LIMIT, PREAMBLE
+from ddtui.control.rights import MKDIR, MV, SYSTEMCTL, TEE
+from ddtui.hosts.base import Program
+
+_SCOPE = """
+scope=$1 unit=$2
+if [ "$scope" = user ]; then
+  export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$UID}"
+  ctl="systemctl --user"; folder=$HOME/.config/systemd/user/$unit.d
+else ctl=systemctl; folder=/etc/systemd/system/$unit.d
+fi
+file=$folder/50-ddtui.conf
+root() { if [ "$scope" = user ] || [ "$UID" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+"""
+
+UNIT_FILES = Program(
+    "ddtui:unit-files",
+    PREAMBLE
+    + _SCOPE
+    + """
+out=$($ctl show --no-pager -p LoadState,FragmentPath,DropInPaths,EnvironmentFiles,ExecStart -- "$unit") || exit
+block() { echo "@$1 ${#3} $2"; printf '%s\n' "$3"; }
+each() { # KIND PATH
+  if [ -r "$2" ] && text=$(head -c 1048576 -- "$2" 2>/dev/null; echo x); then block "$1" "$2" "${text%x}"
+  elif [ -e "$2" ] || [ -e "${2%/*}" ]; then echo "@$1 - $2"
+  fi
+}
+echo "@user $(id -un) $UID $HOME"
+block show - "$out"
+block cat - "$($ctl cat --no-pager -- "$unit" 2>/dev/null; echo)"
+while IFS= read -r line; do
+  case $line in EnvironmentFiles=?*)
+    path=${line#EnvironmentFiles=}; path=${path% (ignore_errors=*}
+    case $line in *'yes)') [ -e "$path" ] || continue ;; esac
+    each environment "$path" ;;
+  esac
+done <<<"$out"
+if [ -e "$file" ]; then each ours "$file"; else echo "@none $file"; fi
+echo "@end"
+""",
+)
+"""Arguments: scope, unit. One shot: `@user NAME UID HOME`, then blocks `@KIND BYTES PATH`, those
+bytes and a newline: `show` (properties), `cat` (`systemctl cat`), `environment` (each file of
+variables that must be there, or is) and `ours` (ddtui's own drop-in); `-` instead of the size of a
+file that may not be read, `@none PATH` where there is no drop-in; `@end`."""
+
+LOOK = Program(
+    "ddtui:unit-look",
+    PREAMBLE
+    + _SCOPE
+    + """
+$ctl show --no-pager -p LoadState,ActiveState,SubState,Result,InvocationID,NRestarts,MainPID,NeedDaemonReload,ControlGroup -- "$unit" || exit
+if [ -e "$file" ]; then
+  [ -r "$file" ] && sum=$(sha256sum < "$file") && echo "DropIn=${sum%% *}" || echo "DropIn=unreadable"
+else echo "DropIn="
+fi
+echo "@end"
+""",
+)
+"""Arguments: scope, unit. One shot: properties of the unit, `DropIn=` and the hash of ddtui's
+drop-in (empty: there is none), `@end`."""
+
+WRITE_DROP_IN = Program(
+    "ddtui:write-drop-in",
+    PREAMBLE
+    + _SCOPE
+    + f"""
+text=$(cat; echo x); text=${{text%x}}
+[ "${{#text}}" -gt 0 ] || {{ echo "nothing came on standard input" >&2; exit 3; }}
+umask 022
+[ -d "$folder" ] || root {MKDIR} -p "$folder" || exit
+printf '%s' "$text" | root {TEE} "$file.new" >/dev/null || exit
+printf '%s' "$text" | cmp -s - "$file.new" || {{ echo "$file.new does not hold what was written" >&2; exit 4; }}
+root {MV} -T "$file.new" "$file" || exit
+sum=$(sha256sum < "$file") && echo "@written ${{sum%% *}}"
+""",
+)
+"""Arguments: scope, unit; the drop-in on standard input. Writes it beside the old one, reads it
+back, and renames it into place. Prints `@written SHA256`."""
+
+VERIFY_UNIT = Program(
+    "ddtui:verify-unit",
+    PREAMBLE
+    + _SCOPE
+    + """
+command -v systemd-analyze >/dev/null || { echo "@absent"; exit 0; }
+d=$(mktemp -d) || exit; trap 'rm -rf "$d"' EXIT
+mkdir "$d/$unit.d"
+cat > "$d/$unit.d/50-ddtui.conf"
+out=$($ctl show --no-pager -p FragmentPath,DropInPaths -- "$unit"); nl=$'\\n'; out=$nl$out
+path=${out#*"${nl}FragmentPath="}; path=${path%%"$nl"*}
+[ -r "$path" ] || { echo "@absent $path"; exit 0; }
+cp -- "$path" "$d/$unit"
+paths=${out#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
+for path in $paths; do
+  case $path in *.conf) [ "${path##*/}" = 50-ddtui.conf ] || cp -- "$path" "$d/$unit.d/" 2>/dev/null ;; esac
+done
+[ "$scope" = user ] && flag=--user || flag=--system
+said=$(systemd-analyze $flag --man=no --recursive-errors=no verify "$d/$unit" 2>&1); rc=$?
+case $said in *"unrecognized option"*) said=$(systemd-analyze $flag --man=no verify "$d/$unit" 2>&1); rc=$? ;; esac
+echo "@folder $d"; echo "@status $rc"; printf '%s\\n' "$said"
+""",
+)
+"""Arguments: scope, unit; the drop-in on standard input. Verifies a copy of the unit with it, so
+that nothing of the host is touched. Prints `@folder DIR`, `@status N` and systemd-analyze's words;
+`@absent` where it cannot be asked."""
+
+SYSTEMCTL_RUN = Program(
+    "ddtui:systemctl",
+    PREAMBLE
+    + _SCOPE
+    + f"""
+verb=$3; [ "$verb" = daemon-reload ] && set -- || set -- "$unit"
+if [ "$scope" = user ]; then systemctl --user "$verb" "$@"; exit; fi
+if [ "$UID" = 0 ]; then {SYSTEMCTL} "$verb" "$@"; exit; fi
+said=$(sudo -n {SYSTEMCTL} "$verb" "$@" 2>&1); rc=$?
+case $rc:$said in
+  0:*) ;;
+  *sudo:*|*Sorry,*|127:*)
+    # Without the sudo rule, polkit may allow it.
+    other=$(systemctl --no-ask-password "$verb" "$@" 2>&1) && exit 0 ;;
+esac
+printf '%s\\n' "$said" >&2
+exit $rc
+""",
+)
+"""Arguments: scope, unit, and `start`, `stop`, `reset-failed` or `daemon-reload`."""
+
+RIGHTS = Program(
+    "ddtui:rights",
+    PREAMBLE
+    + """
+set -f
+echo "@user $(id -un) $UID"
+[ "$UID" = 0 ] || for command in "$@"; do
+  sudo -n -l $command >/dev/null 2>&1 </dev/null || echo "@missing $command"
+done
+echo "@end"
+""",
+)
+"""Arguments: commands. Prints `@missing COMMAND` for each that sudo does not allow."""
+
+LOCK = Program(
+    "ddtui:lock",
+    PREAMBLE
+    + """
+key=$1 token=$2 text=$3 files=()
+command -v flock >/dev/null || { echo "@absent flock"; exit 0; }
+for folder in /run/lock /tmp; do
+  file=$folder/ddtui-$key.lock
+  [ -d "$folder" ] && [ ! -L "$file" ] || continue
+  [ -e "$file" ] || (umask 000; set -C; : > "$file") 2>/dev/null
+  [ -f "$file" ] && [ ! -L "$file" ] && [ -r "$file" ] || continue
+  exec {fd}<"$file" || continue
+  for try in 1 2 3 4 5 6 7 8 9 10; do
+    flock -n "$fd" && break
+    { read -r pid theirs said; } < "$file"
+    # What a cut link has left of ourselves: its channel is gone, only the heartbeat's limit is not.
+    if [ "$theirs" = "$token" ] && [ "$try" -lt 10 ] && [ -n "$pid" ]; then
+      case $(tr '\\0' ' ' 2>/dev/null < "/proc/$pid/cmdline") in *ddtui:lock*"$token"*) kill "$pid" ;; esac 2>/dev/null
+      sleep 0.2; continue
+    fi
+    echo "@held $said"; exit 0
+  done
+  printf '%s\\n' "$$ $token $text" | dd of="$file" conv=nocreat status=none 2>/dev/null
+  files+=("$file")
+done
+[ ${#files[@]} -gt 0 ] || { echo "@absent no folder for a lock"; exit 0; }
+echo "@locked ${files[*]}"
+while read -r -t LIMIT _; do :; done
+""".replace("LIMIT", str(HEARTBEAT_LIMIT)),
+)
+"""Arguments: what is locked (letters, digits and `-_.@:` only), a token, a text about the holder.
+Holds the lock for as long as it runs. Prints `@locked FILES`, `@held TEXT` when another has it,
+or `@absent WHY`. Every file that can be locked is, so that operators with other rights meet."""
+
+LOCK_HOLDER = Program(
+    "ddtui:lock-holder",
+    PREAMBLE
+    + """
+for file in "/run/lock/ddtui-$1.lock" "/tmp/ddtui-$1.lock"; do
+  [ -f "$file" ] && [ ! -L "$file" ] && [ -r "$file" ] || continue
+  exec {fd}<"$file" || continue
+  flock -n -s "$fd" && continue
+  { read -r _ token said; } < "$file"; echo "@held $said"; exit 0
+done
+echo "@free"
+""",
+)
+"""Argument: what is locked. Prints `@held TEXT` or `@free`."""
+
+HOLDERS = Program(
+    "ddtui:holders",
+    PREAMBLE
+    + """
+smi=$1 cgroup=$2 port=$3 known=$4
+PATH=$PATH:/usr/bin:/usr/local/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib:/opt/bin
+pids=" "
+note() { case $pids in *" $1 "*) ;; *) pids="$pids$1 " ;; esac; }
+[ -z "$cgroup" ] || while read -r pid; do echo "@unit $pid"; note "$pid"; done 2>/dev/null < "/sys/fs/cgroup$cgroup/cgroup.procs"
+printf -v hex '%04X' "$port"; inodes=
+for f in /proc/net/tcp /proc/net/tcp6; do
+  while read -r _ local _ state _ _ _ uid _ inode _; do
+    [ "$state" = 0A ] && [ "${local##*:}" = "$hex" ] || continue
+    echo "@socket $uid $inode"; inodes="$inodes $inode"
+  done 2>/dev/null < "$f"
+done
+if [ -n "$inodes" ]; then
+  while read -r folder link; do
+    link=${link#socket:[}; link=${link%]}
+    case "$inodes " in *" $link "*) pid=${folder#/proc/}; pid=${pid%/fd}; echo "@listens $pid $link"; note "$pid" ;; esac
+  done < <(find /proc/[0-9]*/fd -maxdepth 1 -lname 'socket:*' -printf '%h %l\\n' 2>/dev/null)
+fi
+smi=${smi:-nvidia-smi}
+if command -v "$smi" >/dev/null; then
+  "$smi" --query-gpu=uuid,index,memory.used --format=csv,noheader,nounits 2>/dev/null |
+    while IFS= read -r line; do echo "@gpu $line"; done
+  while IFS=, read -r pid rest; do
+    case $pid in ''|*[!0-9]*) continue ;; esac
+    echo "@app $pid,$rest"; note "$pid"
+  done < <("$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name --format=csv,noheader,nounits 2>/dev/null)
+fi
+for pid in $known; do note "$pid"; done
+for pid in $pids; do
+  { read -r stat < "/proc/$pid/stat"; } 2>/dev/null || continue
+  name=${stat#*(}; name=${name%)*}; set -- ${stat##*) }
+  [ "$1" = Z ] && continue
+  uid=; while read -r key value _; do [ "$key" != Uid: ] || uid=$value; done 2>/dev/null < "/proc/$pid/status"
+  group=; while IFS=: read -r _ kind path; do [ -n "$kind" ] || group=$path; done 2>/dev/null < "/proc/$pid/cgroup"
+  args=(); mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
+  printf '@process %s %s %s %q %q %q\\n' "$pid" "${20}" "${uid:--}" "$group" "$name" "${args[*]:0:400}"
+done
+echo "@end"
+""",
+)
+"""Arguments: nvidia-smi path or empty, the unit's control group or empty, port, known pids. One
+shot: `@unit PID`, `@socket UID INODE`, `@listens PID INODE`, `@gpu UUID, INDEX, MIB`, `@app PID,
+UUID, MIB, NAME`, and for each pid met `@process PID STARTTIME UID CGROUP NAME COMMAND`."""
+
+END_PROCESS = Program(
+    "ddtui:end-process",
+    PREAMBLE
+    + """
+pid=$1 begun=$2 signal=$3
+{ read -r stat < "/proc/$pid/stat"; } 2>/dev/null || { echo "@gone"; exit 0; }
+set -- ${stat##*) }
+[ "${20}" = "$begun" ] || { echo "@gone"; exit 0; }
+kill -s "$signal" "$pid" 2>/dev/null || sudo -n /usr/bin/kill -s "$signal" "$pid" || exit
+echo "@sent"
+""",
+)
+"""Arguments: pid, its start time (field 22 of /proc/PID/stat), TERM or KILL. Signals that process
+and no other that has got its number since. Prints `@sent` or `@gone`."""
+
+ALL_UNIT_PROGRAMS = (
+    UNIT_FILES,
+    LOOK,
+    WRITE_DROP_IN,
+    VERIFY_UNIT,
+    SYSTEMCTL_RUN,
+    RIGHTS,
+    LOCK,
+    LOCK_HOLDER,
+    HOLDERS,
+    END_PROCESS,
+)

@@ -1,0 +1,72 @@
+"""What is kept of a reconfiguration: who asked for what, each step with its time, and the end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+
+class StepRecord(msgspec.Struct, frozen=True):
+    """One step, written before it is taken."""
+
+    step: str
+    at: float
+    """Unix seconds on the operator's clock."""
+    detail: str = ""
+
+
+class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """One reconfiguration. Secrets are removed from everything but the drop-ins' texts."""
+
+    id: str
+    kind: str
+    """`apply`, `rollback` or `restart`."""
+    host: str
+    simulated: bool = False
+    unit: str
+    scope: str = "system"
+    who: str
+    """user@machine of the operator."""
+    began: float
+    """Unix seconds on the operator's clock."""
+    ended: float | None = None
+    preset: str = ""
+    request: dict[str, Any] = {}
+    before_argv: tuple[str, ...] = ()
+    before_environment: dict[str, str] = {}
+    after_argv: tuple[str, ...] = ()
+    after_environment: dict[str, str] = {}
+    changes: list[dict[str, Any]] = []
+    drop_in: str = ""
+    """The drop-in as written."""
+    drop_in_hash: str = ""
+    before_drop_in: str = ""
+    """The drop-in that it replaced; empty where there was none."""
+    was_ready: bool = False
+    """Whether the engine was ready, as configured, before."""
+    policy: str = "ask"
+    """When to roll back: `ask`, `always`, `never`."""
+    invocation: str = ""
+    """Of the unit once it was started with it."""
+    ending: str = ""
+    """The last step; empty while it goes on."""
+    cause: dict[str, Any] | None = None
+    """Why it failed: `title`, `evidence`, `remedy` and more where they are known."""
+    proofs: list[dict[str, Any]] = []
+    """Each change: requested, resolved, outcome."""
+    state: dict[str, Any] = {}
+    """What is needed to carry on after an interruption."""
+    steps: tuple[StepRecord, ...] = ()
+
+    def phases(self) -> list[tuple[str, float]]:
+        """Each step with the seconds until the next one, repeated ones together."""
+        result: list[tuple[str, float]] = []
+        ends = [each.at for each in self.steps[1:]] + [self.ended or 0.0]
+        for step, end in zip(self.steps, ends, strict=True):
+            seconds = max(0.0, end - step.at)
+            if result and result[-1][0] == step.step:
+                result[-1] = (step.step, result[-1][1] + seconds)
+            else:
+                result.append((step.step, seconds))
+        return result
