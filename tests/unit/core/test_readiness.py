@@ -216,7 +216,7 @@ def test_a_unit_that_is_not_up_says_why(
     fields: dict[str, object], expected: ReadinessState, words: str
 ) -> None:
     story = Story()
-    story.state.apply(UnitSample(1000.0, "systemctl", unit(**fields)))
+    story.state.apply(UnitSample(1000.0, "systemctl", unit(NEW, **fields)))
     readiness = story.at(1001.0).readiness
     assert readiness.state is expected
     assert words in readiness.summary
