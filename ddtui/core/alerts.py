@@ -57,7 +57,8 @@ def _readiness(snapshot: Snapshot) -> Iterator[_Found]:
         ReadinessState.CRASH_LOOP,
         ReadinessState.DEGRADED,
     }:
-        yield "readiness", Severity.CRITICAL, f"engine {readiness.summary}"
+        remedy = f". {snapshot.diagnosis.remedy}" if snapshot.diagnosis is not None else ""
+        yield "readiness", Severity.CRITICAL, f"engine {readiness.summary}{remedy}"
     if load is not None and load.stalled_for is not None and not load.finished:
         text = f"no progress of the load for {load.stalled_for:.0f} s"
         yield "stall", Severity.CRITICAL, text

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ddtui.core.cause_of_failure import Cause
 from ddtui.core.engine import Engine
 from ddtui.core.events import (
     AnyEvent,
@@ -13,6 +14,7 @@ from ddtui.core.events import (
     FiredUp,
     PortOpened,
 )
+from ddtui.core.examination import Examination
 from ddtui.core.load_history import LoadHistory
 from ddtui.core.load_progress import LoadTracker
 from ddtui.core.samples import (
@@ -51,6 +53,10 @@ class Invocation:
         self.was_ready_at: float | None = None
         self._engine = engine
         self._reader = engine.log_reader()
+        self._examination = Examination(engine)
+        self._cause: Cause | None = None
+        self._cause_of: tuple[object, ...] = ()
+        """What the cause was worked out from."""
         self._configured_for: tuple[str, ...] = ()
 
     def configure(self, unit: UnitStatus) -> None:
@@ -69,6 +75,7 @@ class Invocation:
     def read(self, line: JournalLine) -> Iterable[AnyEvent]:
         """Take one line of this invocation's journal; returns its events."""
         events = list(self._reader.read(line))
+        self._examination.take(line, events)
         for event in events:
             self.tracker.event(event)
             match event:
@@ -86,6 +93,22 @@ class Invocation:
                 case _:
                     pass
         return events
+
+    def read_manager(self, line: JournalLine) -> None:
+        """Take a line in which systemd tells of this invocation."""
+        self._examination.take(line, ())
+
+    def cause(self, unit: UnitStatus | None) -> Cause | None:
+        """Why it failed; None while it has not. Worked out anew only when there is news."""
+        if unit is not None and unit.invocation not in {"", self.identity}:
+            unit = None
+        news: tuple[object, ...] = (self._examination.revision,)
+        if unit is not None:
+            news += (unit.active_state, unit.sub_state, unit.result, unit.exit_status)
+        if news != self._cause_of:
+            self._cause_of = news
+            self._cause = self._examination.cause(unit)
+        return self._cause
 
     def take_health(self, sample: HealthSample) -> None:
         """Take a health answer, unless it was asked for before this invocation was seen."""

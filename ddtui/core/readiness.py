@@ -9,6 +9,7 @@ the configuration. What is proved and what is only consistent is shown piece by 
 
 from __future__ import annotations
 
+from ddtui.core.cause_of_failure import Cause
 from ddtui.core.engine import Engine
 from ddtui.core.events import Phase
 from ddtui.core.invocation import Invocation
@@ -41,11 +42,15 @@ def assess(
     engine: Engine,
     answered_at: float,
     now: float,
+    cause: Cause | None = None,
 ) -> tuple[ReadinessState, str, tuple[Evidence, ...]]:
-    """State, summary and evidence. `answered_at` is when the engine last gave any figures."""
+    """State, summary and evidence. `answered_at` is when the engine last gave any figures.
+
+    `cause`: why the invocation failed, where it has.
+    """
     if unit is None:
         return ReadinessState.UNKNOWN, "nothing heard of the unit yet", ()
-    settled = _settled(unit, run)
+    settled = _settled(unit, run, cause)
     if settled is not None:
         return (*settled, (_unit_evidence(unit),))
     if run is None:
@@ -56,7 +61,7 @@ def assess(
         )
     evidence = (
         _unit_evidence(unit),
-        _log_evidence(run),
+        _log_evidence(run, cause),
         _owner_evidence(run, now),
         _health_evidence(run, answered_at, now),
         _configuration_evidence(run, unit, engine),
@@ -65,15 +70,18 @@ def assess(
     return state, summary, evidence
 
 
-def _settled(unit: UnitStatus, run: Invocation | None) -> tuple[ReadinessState, str] | None:
+def _settled(
+    unit: UnitStatus, run: Invocation | None, cause: Cause | None
+) -> tuple[ReadinessState, str] | None:
     """States in which no process of the engine is up; None when one is, or is starting."""
     active = unit.active_state
     if unit.sub_state == "auto-restart":
         count = f", restarted {unit.restarts} times" if unit.restarts else ""
-        return ReadinessState.CRASH_LOOP, f"died ({_ending(unit)}), systemd restarts it{count}"
+        words = f": {cause.title}" if cause else ""
+        ending = f"died ({_ending(unit)}), systemd restarts it{count}"
+        return ReadinessState.CRASH_LOOP, ending + words
     if active == "failed":
-        cause = run.root_failure if run else None
-        words = f": {cause.message}" if cause else ""
+        words = f": {cause.title}" if cause else ""
         return ReadinessState.FAILED, f"failed ({_ending(unit)}){words}"
     if active == "deactivating":
         draining = ", draining requests" if run and run.draining else ""
@@ -141,9 +149,12 @@ def _unit_evidence(unit: UnitStatus) -> Evidence:
     return Evidence("unit", Verdict.AGAINST, words)
 
 
-def _log_evidence(run: Invocation) -> Evidence:
+def _log_evidence(run: Invocation, cause: Cause | None) -> Evidence:
     """The engine's own words under this invocation: a witness, never the proof."""
     root = run.root_failure
+    if cause is not None:
+        # Also where it says that it is ready: its port may be another server's.
+        return Evidence("log", Verdict.AGAINST, cause.title, root.stamp if root else None)
     if run.fired_up is not None:
         return Evidence(
             "log", Verdict.PROVED, "says it is ready, under this invocation", run.fired_up
