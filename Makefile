@@ -41,7 +41,7 @@ help:
 	@echo "make lint         the checks of 'make test' without the tests"
 	@echo "make format       format the sources and apply safe lint fixes"
 	@echo "make bench        run the benchmarks"
-	@echo "make engine       tests against a real inference engine (needs a GPU)"
+	@echo "make engine       tests against a real SGLang on the CPU (3.3 GB, built once)"
 	@echo "make screenshots  regenerate the pictures in the documentation"
 	@echo "make snapshots    accept the current screens as UI test snapshots"
 	@echo "make env-run      create .venv with the runtime packages"
