@@ -13,6 +13,7 @@ import tomlkit
 
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.config.model import HostOptions, UiOptions, description, option_fields
+from ddtui.core.knobs import KNOBS
 from ddtui.demo.scenarios import SCENARIOS
 from ddtui.ui.actions import ACTIONS
 
@@ -61,6 +62,12 @@ def exit_codes() -> str:
     return table(("status", "meaning"), [(str(int(code)), code.description) for code in ExitCode])
 
 
+def knobs() -> str:
+    """All knobs."""
+    rows = [(f"`{knob.name}`", knob.kind.value, knob.meaning) for knob in KNOBS.values()]
+    return table(("knob", "value", "meaning"), rows)
+
+
 def scenarios() -> str:
     """What the simulated host can go through."""
     return table(("scenario", "what it shows"), [(f"`{n}`", text) for n, text in SCENARIOS.items()])
@@ -72,6 +79,7 @@ def filled(text: str) -> str:
         "ui options": options(UiOptions),
         "host options": options(HostOptions),
         "keys": keys(),
+        "knobs": knobs(),
         "exit statuses": exit_codes(),
         "scenarios": scenarios(),
     }

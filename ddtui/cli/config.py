@@ -10,6 +10,7 @@ import typer
 from ddtui.cli.context import told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import emit, emit_json, say
+from ddtui.cli.preset_source import presets_for
 from ddtui.config.edit import write_default
 from ddtui.config.errors import ConfigError, Problem
 from ddtui.config.load import Loaded
@@ -57,6 +58,7 @@ def validate(context: typer.Context) -> None:
         try:
             loaded = options.load()
             problems = key_problems(loaded)
+            presets_for(loaded)
         except ConfigError as error:
             problems = list(error.problems)
         for problem in problems:

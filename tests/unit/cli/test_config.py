@@ -41,7 +41,8 @@ def test_validate_tells_every_mistake_on_stdout(run: Run, config_file: Path) -> 
     result = run("config", "validate")
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
-        f"{config_file}:1: [uii]: unknown table; did you mean 'ui'? (known: [ui], [keys], [hosts])",
+        f"{config_file}:1: [uii]: unknown table; did you mean 'ui'?"
+        " (known: [ui], [keys], [hosts], [presets])",
         f"{config_file}:3: [hosts.a] prot: unknown key; did you mean 'port'?",
     ]
     assert result.stderr == "2 mistakes\n"
@@ -78,7 +79,7 @@ def test_print_shows_origins_and_no_secret(run: Run, config_file: Path) -> None:
 def test_print_as_json(run: Run, config_file: Path) -> None:
     result = run("config", "print", "--json")
     printed = json.loads(ok(result))
-    assert list(printed) == ["file", "origin", "exists", "ui", "keys", "hosts"]
+    assert list(printed) == ["file", "origin", "exists", "ui", "keys", "hosts", "presets"]
     assert printed["hosts"]["mine"]["user_unit"] is True
     assert "secret" not in result.stdout
 
@@ -110,3 +111,21 @@ def test_what_is_no_host_is_refused(run: Run, name: str) -> None:
         result = run(verb, "--", name)
         assert result.exit_code == 2
         assert "is not a host's name" in result.stderr
+
+
+def test_presets_are_printed_without_secrets_and_validated(run: Run, config_file: Path) -> None:
+    text = config_file.read_text()
+    config_file.write_text(
+        text + "[presets.a]\nbudget = 4\nflags = { api-key = 'hush', x = true }\n"
+        "[hosts.own.knobs]\nbudget = 'my-budget'\n"
+    )
+    ok(run("config", "validate"))
+    printed = ok(run("config", "print"))
+    assert "[presets.a]\nbudget = 4" in printed
+    assert 'flags = {api-key = "<redacted>", x = true}' in printed
+    assert 'knobs = {budget = "my-budget"}' in printed
+    assert "hush" not in printed + ok(run("config", "print", "--json"))
+    config_file.write_text("[presets.a]\nextends = 'b'\n")
+    result = run("config", "validate")
+    assert result.exit_code == 1
+    assert "[presets.a] extends: there is no preset 'b'" in result.stdout

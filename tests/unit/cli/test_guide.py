@@ -27,7 +27,17 @@ def test_every_command_in_the_documents_exists(name: str) -> None:
 
     text = (ROOT / name).read_text(encoding="utf-8")
     verbs = set(re.findall(r"\bddtui ((?:config )?[a-z]+)\b(?=[ `\n])", text))
-    known = {"connect", "status", "diagnose", "doctor", "init", "hosts", "config"}
+    known = {
+        "connect",
+        "status",
+        "diagnose",
+        "doctor",
+        "init",
+        "hosts",
+        "config",
+        "presets",
+        "knobs",
+    }
     found = {verb for verb in verbs if verb.split()[0] in known}
     assert {"connect", "doctor", "init"} <= found
     for verb in found:

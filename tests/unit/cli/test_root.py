@@ -21,7 +21,7 @@ def ddtui_(*arguments: str, **options: object) -> subprocess.CompletedProcess[st
 def test_version_and_help() -> None:
     assert ddtui_("--version").stdout == f"ddtui {ddtui.__version__}\n"
     help_text = ddtui_("-h").stdout
-    for verb in ("connect", "status", "doctor", "init", "hosts", "config"):
+    for verb in ("connect", "status", "doctor", "init", "hosts", "config", "presets", "knobs"):
         assert f"\n  {verb} " in help_text
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -111,8 +112,6 @@ async def test_flags_are_kept_until_the_server_changes(
     )
     (folder / "sglang" / "launch_server.py").write_text(text)
     newer = folder / "sglang" / "srt" / "server_args.py"
-    import os
-
     os.utime(newer, (newer.stat().st_mtime + 5,) * 2)
     assert "new" in (await learn(host, folder, command, cache)).flags
     (kept, *_) = sorted(cache.glob("*.json"))
