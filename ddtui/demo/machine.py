@@ -72,6 +72,8 @@ class Machine:
         self.failure: str | None = FAILURES_OF.get(scenario)
         """The failure that the next starts of the engine run into; None for none."""
         self.traffic = scenario != "idle"
+        self.locks: dict[str, str] = {}
+        """Who holds each lock, in their words."""
         self._rng = random.Random(seed)
         self._starts = 0
         self._seed = seed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import shlex
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 import asyncssh
 
@@ -16,10 +16,12 @@ from ddtui.collect import programs
 from ddtui.control.programs import SERVER_HELP
 from ddtui.demo import answers
 from ddtui.demo.config import VERSION
+from ddtui.demo.control_programs import CONTROL
 from ddtui.demo.gpu_query import FIELDS, gpu_row
 from ddtui.demo.help_text import help_text
 from ddtui.demo.journal import CursorRefused, Entry
 from ddtui.demo.machine import Machine
+from ddtui.demo.program_calls import Call, Handler
 from ddtui.hosts.base import Program
 from ddtui.hosts.command import parse_command_line
 
@@ -27,42 +29,6 @@ _UNIT_LOOK = 0.4
 """How often the unit's watcher looks, in seconds."""
 _UNIT_SIGN = 2.0
 """Seconds between signs of life of the unit's watcher."""
-
-
-class Call:
-    """One running program: its arguments and its output."""
-
-    def __init__(
-        self,
-        machine: Machine,
-        process: asyncssh.SSHServerProcess[bytes],
-        arguments: Sequence[str],
-    ) -> None:
-        self.machine = machine
-        self.arguments = arguments
-        self.process = process
-
-    def argument(self, index: int, default: str = "") -> str:
-        """An argument, or the default when it was left out."""
-        return self.arguments[index] if index < len(self.arguments) else default
-
-    async def write(self, text: str | bytes) -> None:
-        """Standard output."""
-        self.process.stdout.write(text.encode() if isinstance(text, str) else text)
-        await self.process.stdout.drain()
-
-    def complain(self, text: str) -> None:
-        """A line of standard error."""
-        self.process.stderr.write(text.encode() + b"\n")
-
-    @property
-    def ours(self) -> bool:
-        """Whether arguments 0 and 1 (scope, unit) name the simulated unit."""
-        return self.argument(0) != "user" and self.argument(1) == self.machine.unit.name
-
-
-Handler = Callable[[Call], Awaitable[int]]
-"""Runs a program to its end and returns its exit status."""
 
 
 async def run_program(machine: Machine, process: asyncssh.SSHServerProcess[bytes]) -> None:
@@ -285,6 +251,7 @@ _HANDLERS = _by_label(
     (programs.UNITS, _units, False),
     (programs.FACTS, _facts, False),
     (programs.READ_FILE, _read_file, False),
+    *CONTROL,
     (SERVER_HELP, _server_help, False),
 )
 """Label to handler, and whether the program lasts until its standard input ends."""

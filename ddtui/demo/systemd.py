@@ -124,7 +124,8 @@ class Unit:
             for line in self._settings("Environment")
             for word in shlex.split(line)
         )
-        return {name: value for name, _, value in pairs}
+        unset = {name for line in self._settings("UnsetEnvironment") for name in line.split()}
+        return {name: value for name, _, value in pairs if name not in unset}
 
     @property
     def control_group(self) -> str:
@@ -181,6 +182,12 @@ class Unit:
             self._say(f"{self.name}: State 'stop-sigterm' timed out. Killing.")
             self.kill()
             await task
+
+    def reset_failed(self) -> None:
+        """`systemctl reset-failed`."""
+        if self.active_state == "failed":
+            self._enter("inactive", "dead")
+        self.restarts = 0
 
     async def restart(self, arguments: Sequence[str] | None = None) -> None:
         """`systemctl restart`; `arguments` first replace the flags of the unit's command line."""
