@@ -8,7 +8,16 @@ from ddtui.core.snapshot import History
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.ink import Ink
 from ddtui.ui.widgets.bars import bar, big_digits
-from ddtui.ui.widgets.chart import Plot, Scale, charts, nice_ceiling, plot, resample, step_for
+from ddtui.ui.widgets.chart import (
+    Plot,
+    Scale,
+    charts,
+    nice_ceiling,
+    plot,
+    resample,
+    step_for,
+    window_of,
+)
 
 NOW = 1_000.0
 PERCENT = Scale(0, 100)
@@ -113,6 +122,12 @@ def test_no_chart_where_none_could_be_read(size: tuple[int, int]) -> None:
 
 def test_step_holds_the_window() -> None:
     assert [step_for(columns, 300) for columns in (300, 150, 149, 30, 4)] == [1, 2, 5, 10, 60]
+
+
+def test_a_young_history_is_not_lost_in_an_empty_chart() -> None:
+    assert window_of(NOW, History()) == 60
+    assert window_of(NOW, every_second([1.0] * 120), History()) == 119
+    assert window_of(NOW, every_second([1.0] * 900)) == 300
 
 
 def test_bars_tell_nothing_little_almost_all_and_all_apart() -> None:

@@ -81,19 +81,19 @@ async def test_load_tells_phase_fraction_source_and_end() -> None:
     text = await shown("loading", (200, 60))
     for words in (
         "LOADING TARGET", "63 %", "2 m 40 s of ~4 m 14 s", "GPU memory", "345 of 548 GB",
-        "ready in 3 m 14 s", "3 loads of this model", "GPU 3 is behind",
+        "ready in 3 m 14 s", "3 loads of this model", "TP3 is clearly behind",
     ):  # fmt: skip
         assert words in text, words
     assert "ready in 3 m 14 s" in await shown("loading", (80, 24))
 
 
 async def test_a_warning_of_the_load_is_said_once() -> None:
-    assert (await shown("loading")).count("GPU 3 is behind") == 1
+    assert (await shown("loading")).count("is clearly behind") == 1
 
     def unalarmed(now: float) -> Snapshot:
         return replace(scenes.loading(now), alerts=())
 
-    assert (await shown(unalarmed)).count("GPU 3 is behind") == 1
+    assert (await shown(unalarmed)).count("TP3 is behind the others") == 1
 
 
 async def test_a_load_that_is_over_is_one_line() -> None:

@@ -63,6 +63,12 @@ def step_for(columns: int, window: float) -> int:
     return _STEPS[-1]
 
 
+def window_of(now: float, *histories: History, most: float = 300.0) -> float:
+    """Seconds that charts should hold: what is known of the past, at least one minute."""
+    known = [now - history.times[0] for history in histories if history.times]
+    return min(most, max([60.0, *known]))
+
+
 def resample(history: History, now: float, columns: int, step: int) -> list[float]:
     """The largest value in each column of `step` seconds, the last one holding `now`; NaN for none.
 
@@ -165,8 +171,6 @@ def charts(
     now: float,
     size: tuple[int, int],
     glyphs: Glyphs,
-    *,
-    window: float = 300,
 ) -> list[Row]:
     """Charts below each other over one time axis.
 
@@ -175,7 +179,6 @@ def charts(
         now: the right edge, Unix seconds.
         size: width and height in cells, titles and axes included.
         glyphs: the characters to draw with.
-        window: seconds that the charts must hold at least.
 
     Returns:
         `height` rows, or none where that is too little to read anything.
@@ -189,7 +192,7 @@ def charts(
     labels = [_axis_labels(each.scale, high) for each, high in zip(plots, heights, strict=True)]
     gutter = max(len(label) for one in labels for label in one) + 1
     cells = width - gutter
-    step = step_for(cells * 2, window)
+    step = step_for(cells * 2, window_of(now, *(each.history for each in plots)))
     out = []
     for each, high, names in zip(plots, heights, labels, strict=True):
         out.append(Row(" " * gutter + each.title, Ink.LABEL))

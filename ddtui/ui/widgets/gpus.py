@@ -13,7 +13,7 @@ from ddtui.ui.ink import Ink, Row, clip
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.bars import bar
 from ddtui.ui.widgets.canvas import Drawing, Panel
-from ddtui.ui.widgets.chart import Scale, plot, resample, step_for
+from ddtui.ui.widgets.chart import Scale, plot, resample, step_for, window_of
 
 HOT = 85.0
 """Degrees Celsius from which a temperature is shown as a warning."""
@@ -23,7 +23,6 @@ _CELL, _TINY = 24, 14
 """Least width of one GPU where several share a line: with a bar, and with two figures only."""
 _DOUBLE = 84
 """Least width of a GPU in two lines."""
-_HISTORY_WINDOW = 300.0
 
 
 class GpuPanel(Panel):
@@ -192,7 +191,7 @@ def double_row(view: GpuView, shown: Shown, width: int) -> list[Row]:
 
 
 def _history(view: GpuView, cells: int, lines: int, shown: Shown) -> list[Row]:
-    step = step_for(cells * 2, _HISTORY_WINDOW)
+    step = step_for(cells * 2, window_of(shown.now, view.utilization_history))
     values = resample(view.utilization_history, shown.now, cells * 2, step)
     return plot(values, lines, _PERCENT, Ink.UTILIZATION, shown.glyphs, fill=False)
 

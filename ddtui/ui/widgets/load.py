@@ -79,7 +79,8 @@ def warning_rows(load: LoadView, shown: Shown) -> list[Row]:
         words = f"no progress by any source for {fmt.duration(load.stalled_for)}"
         rows.append(Row(f"{shown.glyphs.warn} {words}", Ink.BAD))
     if "straggler" not in said and load.straggler and not load.finished:
-        rows.append(Row(f"{shown.glyphs.warn} {fmt.clean(load.straggler)}", Ink.WARN))
+        words = f"{fmt.clean(load.straggler)} is behind the others"
+        rows.append(Row(f"{shown.glyphs.warn} {words}", Ink.WARN))
     return rows
 
 
