@@ -14,6 +14,8 @@ from ddtui.core.host_state import HostState
 from ddtui.core.load_history import LoadHistory
 from ddtui.store import Store, StoreError
 
+OPEN_AFTER = 1.0
+"""Seconds before the store is opened: loading what it needs would hold up the first figures."""
 LOOK_EVERY = 2.0
 """Seconds between two looks for a load that has become ready."""
 
@@ -33,6 +35,7 @@ class PastLoads:
 
         `unit` gives the name of the unit that is watched.
         """
+        await asyncio.sleep(OPEN_AFTER)
         try:
             store = await asyncio.to_thread(Store.open)
         except StoreError as error:

@@ -59,7 +59,8 @@ def _readiness(snapshot: Snapshot) -> Iterator[_Found]:
     }:
         remedy = f". {snapshot.diagnosis.remedy}" if snapshot.diagnosis is not None else ""
         yield "readiness", Severity.CRITICAL, f"engine {readiness.summary}{remedy}"
-    if load is not None and load.stalled_for is not None and not load.finished:
+    up = readiness.state is ReadinessState.READY  # a load whose log may not be read never ends
+    if load is not None and load.stalled_for is not None and not load.finished and not up:
         text = f"no progress of the load for {load.stalled_for:.0f} s"
         yield "stall", Severity.CRITICAL, text
     if load is not None and load.straggler and not load.finished:
