@@ -78,15 +78,35 @@ def _tell(error: Exception, *, debug: bool) -> ExitCode:
         return ExitCode.FAILED
     if isinstance(error, HostError):
         say(f"error: {clean(error.what)}")
-        if error.remedy:
-            say(f"       {clean(error.remedy)}")
+        for line in error.remedy.splitlines():
+            say(f"       {clean(line)}")
         if isinstance(error, LinkRefused):
             return ExitCode.REFUSED
-        return ExitCode.UNREACHABLE if isinstance(error, LinkDown) else ExitCode.FAILED
+        if isinstance(error, LinkDown):
+            return ExitCode.UNREACHABLE
+        return _untouched(error)
+    from ddtui.store import StoreError
+
+    if isinstance(error, StoreError):
+        say(f"error: {clean(str(error))}")
+        return ExitCode.FAILED
     from ddtui.cli.logs import log_unexpected
 
     say(f"error: {type(error).__name__}: {clean(str(error))}")
     if not debug:
         where = log_unexpected(error)
         say(f"       This is a fault in ddtui. {where}--debug shows where it happened.")
+    return ExitCode.FAILED
+
+
+def _untouched(error: Exception) -> ExitCode:
+    """The status for a change that was not begun."""
+    from ddtui.control.controller import NotPossible
+    from ddtui.control.host_actions import RightMissing
+    from ddtui.control.lock import LockHeld
+
+    if isinstance(error, LockHeld):
+        return ExitCode.LOCKED
+    if isinstance(error, NotPossible | RightMissing):
+        return ExitCode.BLOCKED
     return ExitCode.FAILED

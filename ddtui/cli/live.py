@@ -61,7 +61,7 @@ class Watched:
         """Begin connecting and collecting; a second call changes nothing."""
         if self._keeping is not None:
             return
-        keep = self._past.keep(self._state, self._unit_name)
+        keep = self._past.keep(self._state, self.unit_name)
         self._keeping = asyncio.create_task(keep, name="past loads")
         await self._monitor.start()
 
@@ -76,7 +76,13 @@ class Watched:
         """Try to connect at once instead of waiting for the backoff."""
         self._monitor.retry_now()
 
-    def _unit_name(self) -> str:
+    @property
+    def clock(self) -> Clock:
+        """The operator's clock."""
+        return self._clock
+
+    def unit_name(self) -> str:
+        """The unit that is watched; empty while none is known."""
         unit = self.snapshot_now().unit
         return unit.name if unit is not None else self.settings.unit or ""
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 import ddtui
-from ddtui.cli import config, connect, diagnose, doctor, hosts, init, knobs, presets, status
+from ddtui.cli import apply, config, connect, diagnose, doctor, hosts, init, knobs, presets, status
 from ddtui.cli.context import Options
 from ddtui.cli.output import emit
 
@@ -57,4 +57,8 @@ app.command()(init.init)
 app.command()(hosts.hosts)
 app.command()(presets.presets)
 app.command()(knobs.knobs)
+app.command()(apply.apply)
+app.command()(apply.rollback)
+app.command()(apply.restart)
+app.command()(apply.history)
 app.add_typer(config.app, name="config")

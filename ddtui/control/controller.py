@@ -24,10 +24,9 @@ from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.unit_command import CommandRefused, UnitCommand, read_unit
 from ddtui.core.change_record import ChangeRecord
-from ddtui.core.diagnosis import diagnose
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
 from ddtui.core.redact import redact_argv, redact_environment
-from ddtui.core.snapshot import ReadinessState, Snapshot
+from ddtui.core.snapshot import ReadinessState
 from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 
 Policy = Literal["ask", "always", "never"]
@@ -452,20 +451,8 @@ class Controller:
         if not failure.started:
             return {"title": why}
         await asyncio.sleep(DIAGNOSIS_DELAY)
-        snapshot = self._watching.snapshot()
-        found = _diagnosed(snapshot, self._watching)
-        return {"title": why, "seen": why} | found
-
-
-def _diagnosed(snapshot: Snapshot, watching: Watching) -> dict[str, Any]:
-    unit = snapshot.unit
-    lines = [
-        line
-        for line in snapshot.log.since(0)
-        if unit is None or not line.invocation or line.invocation == unit.invocation
-    ]
-    cause = diagnose(lines, engine=watching.engine, unit=unit).cause
-    return {} if cause is None else msgspec.to_builtins(cause)
+        found = self._watching.snapshot().diagnosis
+        return {"title": why} if found is None else msgspec.to_builtins(found) | {"seen": why}
 
 
 def _title(record: ChangeRecord) -> str:

@@ -216,19 +216,25 @@ def _port(held: Held, port: int) -> str:
 
 def _gpus(before: Baseline, held: Held) -> Iterable[str]:
     later = _later(before, held)
-    for gpu, used in sorted(held.gpus.items(), key=lambda item: held.indexes.get(item[0], 0)):
+    over: dict[int, float] = {}
+    who: dict[int, str] = {}
+    for gpu, used in held.gpus.items():
         # Memory that newcomers took since is theirs, and no sign of what the unit has not returned.
         level = before.level.get(gpu, SLACK_UNKNOWN) + later.get(gpu, 0)
         if used <= level:
             continue
-        who = [
-            held.processes[pid].text if pid in held.processes else str(pid)
-            for pid in held.apps.get(gpu, {})
-            if pid not in before.outsiders
-        ]
-        over = (used - level) / (1 << 30)
-        words = f"GPU {held.indexes.get(gpu, '?')} has {over:.1f} GiB too much in use"
-        yield words + (f", held by {', '.join(who)}" if who else "")
+        over[held.indexes.get(gpu, -1)] = (used - level) / (1 << 30)
+        for pid in held.apps.get(gpu, {}):
+            if pid not in before.outsiders:
+                who[pid] = held.processes[pid].text if pid in held.processes else str(pid)
+    if not over:
+        return
+    least, most = min(over.values()), max(over.values())
+    much = f"{most:.1f}" if most - least < 0.05 else f"{least:.1f} to {most:.1f}"
+    name = "GPU" if len(over) == 1 else "GPUs"
+    indexes = ", ".join(map(str, sorted(over)))
+    words = f"{name} {indexes}: {much} GiB not given back"
+    yield words + (f", held by {', '.join(who.values())}" if who else "")
 
 
 def _later(before: Baseline, held: Held) -> Mapping[str, int]:

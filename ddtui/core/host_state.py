@@ -265,5 +265,6 @@ class HostState:
             alerts=(),
             log=self.log,
             diagnosis=cause,
+            server_info=run.info if run is not None else None,
         )
         return msgspec.structs.replace(snapshot, alerts=self._alerts.update(snapshot))

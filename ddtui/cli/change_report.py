@@ -1,0 +1,108 @@
+"""Plans, changes and their records, as text and as JSON."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ddtui.cli.output import Paint, clean, table
+from ddtui.core.change_record import ChangeRecord
+from ddtui.core.launch import ChangeKind, Level, Plan
+
+_COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
+_ENDINGS = {"in force": "green", "rolled back": "yellow"}
+
+
+def plan_lines(plan: Plan, paint: Paint) -> Iterator[str]:
+    """Every changed flag and variable, before and after, then what was found."""
+    if plan.changes:
+        rows = [("", "BEFORE", "AFTER", "")]
+        for each in plan.changes:
+            name = f"--{each.name}" if each.kind is ChangeKind.FLAG else each.name
+            knob = f"({each.knob})" if each.knob else ""
+            rows.append((name, _value(each.before), _value(each.after), knob))
+        yield from table(rows)
+    else:
+        yield "no change"
+    for finding in plan.findings:
+        yield f"{paint(finding.level.value, _COLOURS[finding.level])}: {clean(finding.text)}"
+        if finding.reason:
+            yield f"       {clean(finding.reason)}"
+        if finding.remedy:
+            yield f"       {clean(finding.remedy)}"
+
+
+def _value(value: str | None) -> str:
+    return "-" if value is None else clean(value)
+
+
+def plan_report(plan: Plan) -> dict[str, Any]:
+    """A plan for JSON: what changes and what was found. Secrets were removed when it was made."""
+    return {
+        "blocked": plan.blocked,
+        "changes": [msgspec.to_builtins(each) for each in plan.changes],
+        "findings": [msgspec.to_builtins(each) for each in plan.findings],
+    }
+
+
+def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
+    """How a change ended: each change proved or not, the cause, the time of each step."""
+    seconds = (record.ended or record.began) - record.began
+    ending = record.ending or "not ended"
+    title = paint(ending, _ENDINGS.get(ending, "red"), "bold")
+    yield f"{record.unit}: {title} after {seconds:.0f} s"
+    rows = [
+        (
+            f"--{each['name']}" if each["kind"] == "flag" else str(each["name"]),
+            _value(each["requested"]),
+            _value(each["resolved"]),
+            str(each["outcome"]),
+            clean(each.get("reason", "")),
+        )
+        for each in record.proofs
+    ]
+    if rows:
+        yield from table([("", "REQUESTED", "RESOLVED", "OUTCOME", ""), *rows])
+    if record.cause:
+        yield f"cause: {clean(str(record.cause.get('title', '')))}"
+        for line in record.cause.get("evidence", ()):
+            yield f"       | {clean(str(line))}"
+        if remedy := record.cause.get("remedy"):
+            yield f"       {clean(str(remedy))}"
+    yield "  ".join(f"{step} {took:.1f} s" for step, took in record.phases() if took >= 0.05)
+
+
+def record_report(record: ChangeRecord) -> dict[str, Any]:
+    """A record for JSON, without the texts of drop-ins (they may hold the unit's secrets)."""
+    plain = msgspec.to_builtins(record)
+    for name in ("drop_in", "before_drop_in", "state"):
+        del plain[name]
+    plain["seconds"] = None if record.ended is None else record.ended - record.began
+    plain["phases"] = [{"step": step, "seconds": took} for step, took in record.phases()]
+    return dict(plain)
+
+
+def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
+    """One line a change, the newest first."""
+    rows = [("WHEN", "WHO", "WHAT", "CHANGES", "ENDED", "SECONDS")]
+    for each in records:
+        changes = ", ".join(
+            f"{change.get('knob') or change['name']} {_value(change['before'])} > "
+            f"{_value(change['after'])}"
+            for change in each.changes[:4]
+        )
+        more = f" and {len(each.changes) - 4} more" if len(each.changes) > 4 else ""
+        rows.append(
+            (
+                time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.began)),
+                clean(each.who),
+                f"{each.kind} {clean(each.preset)}".strip(),
+                changes + more,
+                each.ending or "not ended",
+                "" if each.ended is None else f"{each.ended - each.began:.0f}",
+            )
+        )
+    yield from table(rows, right=(5,))
