@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -43,7 +44,12 @@ async def picture(name: str) -> str:
         for key in keys:
             await pilot.press(key)
             await pilot.pause(0.3)
-        return app.export_screenshot(title="ddtui")
+        return without_web_fonts(app.export_screenshot(title="ddtui"))
+
+
+def without_web_fonts(svg: str) -> str:
+    """The picture without the fonts that it would load from the web: it must stand alone."""
+    return re.sub(r"\s*@font-face \{.*?\}", "", svg, flags=re.DOTALL)
 
 
 def main() -> None:
