@@ -45,11 +45,11 @@ class NotALog(ValueError):
 
 _PREFIX = re.compile(
     r"(?:(?P<short>[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d)(?:\.\d{1,6})?"
-    r"|(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?P<zone>[+-]\d\d:?\d\d|Z)"
+    r"|(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?P<zone>[+-]\d\d:?\d\d)"
     r"|[A-Z][a-z]{2} (?P<full>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,6})? [A-Z+\-\d:]{1,8}"
     r"|(?P<unix>\d{9,11}\.\d{1,6})"
     r"|\[ {0,12}(?P<boot>\d{1,12}\.\d{6})\])"
-    r" (?P<host>\S{1,255}) (?P<ident>\S{1,255}?)(?:\[(?P<pid>\d{1,10})\])?: ?"
+    r" (?P<host>[^\s\[(:]{1,255}) (?P<ident>\S{1,255}?)(?:\[(?P<pid>\d{1,10})\])?: ?"
 )
 _CONTAINER = re.compile(r"(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?Z ")
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,32}[mK]")
@@ -58,7 +58,7 @@ _LEVEL_STAMP = re.compile(
     r"(?:\([\w.-]{1,60} pid=\d{1,9}\) ?)?"
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d:\d\d:\d\d) \["
 )
-_MANAGERS = ("systemd", "init.scope")
+_MANAGER = re.compile(r"systemd|(?:\S+/)?init\.scope|user@\d+\.service")
 _OTHER_UNITS = re.compile(
     r"\S\.(?:scope|timer|slice|mount|target|socket|path|device|swap)\b|\b[Ss]ession \d"
 )
@@ -192,7 +192,7 @@ class SavedLog:
                 if ident == "kernel":
                     self.kernel.append(text)
                     return
-                manager = ident in _MANAGERS or ident.startswith("user@")
+                manager = _MANAGER.fullmatch(ident) is not None
                 if not manager:
                     self._pid = int(prefix["pid"]) if prefix["pid"] else None
                 if not self._wanted(ident, text, manager=manager):
@@ -306,9 +306,7 @@ def _seconds(text: str) -> float | None:
         return None
 
 
-def _offset(zone: str | None) -> float:
+def _offset(zone: str) -> float:
     """Seconds of `+01:00` or `-0530` east of UTC."""
-    if zone in (None, "Z"):
-        return 0.0
     hours, minutes = int(zone[1:3]), int(zone[-2:])
     return (hours * 3600 + minutes * 60) * (-1 if zone[0] == "-" else 1)

@@ -23,7 +23,11 @@ _EVIDENCE_LENGTH = 600
 _LED_LINES, _LED_SECONDS = 400, 60.0
 """How far before an exception a line may stand that led to it."""
 _CHAIN_LINES, _CHAIN_SECONDS = 150, 2.0
-"""How far after an exception that nobody knows the end of its chain may stand."""
+"""How far after an exception the end of its chain may stand."""
+_MESSAGE_LINES = 10
+"""Lines after an exception's first that may still be its message."""
+_GENERAL_RANK = 70
+"""Below it, a signature of the first exception gives way to one of the end of its chain."""
 _HANG_SECONDS = 900.0
 """How far before a death without an exception its reason may stand: watchdogs wait for minutes."""
 
@@ -107,6 +111,8 @@ class Case:
     """How systemd says that it ended."""
     recent: tuple[str, ...]
     """The last lines before the end."""
+    links: tuple[int, ...] = ()
+    """Places of the lines that join the exceptions of a chain."""
 
 
 class _Found(NamedTuple):
@@ -171,28 +177,37 @@ def _candidates(case: Case, fault: Fault | None) -> Iterator[_Found]:
                 yield _Found(signature, near)
         else:
             before = tuple(seen for seen in inside if _leads_to(seen, fault))
-            after = tuple(seen for seen in inside if _follows(seen, fault))
+            after = tuple(seen for seen in inside if _follows(seen, fault, case))
             if before:
                 led.append(_Found(signature, before))
             elif after:
                 chain.append(_Found(signature, after))
     yield from led
-    if not any(each.signature.rank >= UNKNOWN_RANK for each in led):
+    if not any(each.signature.rank >= _GENERAL_RANK for each in led):
         yield from chain
 
 
 def _leads_to(seen: Seen, fault: Fault) -> bool:
-    return (
-        fault.number - _LED_LINES <= seen.number <= fault.number
-        and fault.stamp - seen.stamp <= _LED_SECONDS
+    return fault.number - _LED_LINES <= seen.number <= fault.number and (
+        not seen.stamp or fault.stamp - seen.stamp <= _LED_SECONDS
     )
 
 
-def _follows(seen: Seen, fault: Fault) -> bool:
-    return (
-        fault.number < seen.number <= fault.number + _CHAIN_LINES
-        and seen.stamp - fault.stamp <= _CHAIN_SECONDS
+def _follows(seen: Seen, fault: Fault, case: Case) -> bool:
+    """Whether a line is of the same message, or of an exception chained to this one."""
+    if not fault.number < seen.number <= fault.number + _CHAIN_LINES:
+        return False
+    if seen.stamp - fault.stamp > _CHAIN_SECONDS:
+        return False
+    between = range(fault.number + 1, seen.number)
+    others = any(
+        each.number in between
+        for sightings in case.sightings
+        if sightings.signature.kind is Kind.WRAPPER
+        for each in sightings.all()
     )
+    is_chained = any(number in between for number in case.links)
+    return not others and (is_chained or seen.number <= fault.number + _MESSAGE_LINES)
 
 
 def _known(found: _Found, fault: Fault | None, case: Case) -> Cause:

@@ -115,6 +115,7 @@ class Examination:
         self._ended = False
         self._manager: deque[str] = deque(maxlen=4)
         self._recent: deque[str] = deque(maxlen=4)
+        self._links: deque[int] = deque(maxlen=50)
         self._restarts = 0
         self._marks: dict[str, set[str]] = {}
         self._ranks: dict[int | None, str] = {}
@@ -185,6 +186,8 @@ class Examination:
 
     def _match(self, line: JournalLine, rank: str) -> None:
         text = line.text[:MATCHED_TEXT]
+        if "the above exception" in text or "above exception was the direct" in text:
+            self._links.append(self.lines)
         found = self._signatures.matches(text, Place.ENGINE)
         if found and not any(each.kind is Kind.HARMLESS for each in found):
             seen = Seen(self.lines, line.stamp, text, rank, Place.ENGINE)
@@ -312,6 +315,7 @@ class Examination:
             was_ready=was_ready,
             manager=tuple(manager),
             recent=tuple(self._recent),
+            links=tuple(self._links),
         )
 
     @staticmethod
@@ -328,7 +332,8 @@ class Examination:
         config = dict(self._config)
         version = str(config.pop("version", None) or "")
         if not config and unit is not None and unit.command_line:
-            config = dict(self._dialect.flags(unit.command_line))
+            flags = self._dialect.flags(unit.command_line)
+            config = {name.replace("-", "_"): value for name, value in flags.items()}
         return Diagnosis(
             engine=self._dialect.name,
             version=version,

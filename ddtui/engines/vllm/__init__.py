@@ -26,6 +26,7 @@ from ddtui.core.events import (
 from ddtui.core.samples import JournalLine
 from ddtui.core.signatures import Signatures, parse_signatures
 from ddtui.engines.sglang import SGLANG
+from ddtui.engines.sglang.arguments import safe
 from ddtui.engines.sglang.failures import TRACEBACK, Failures, failed
 from ddtui.engines.sglang.flags import flags as read_flags
 
@@ -110,7 +111,11 @@ def _said(text: str, stamp: float, rank: str) -> Iterable[AnyEvent]:
 
 
 def _figures(text: str, stamp: float) -> Iterable[AnyEvent]:
-    if "throughput: " in text[:120]:
+    if text.startswith("SpecDecoding metrics"):
+        found = _ACCEPTANCE.search(text)
+        if found is not None:
+            return (Decoded(stamp=stamp, acceptance_length=float(found[1])),)
+    elif "throughput: " in text[:120]:
         found = _GENERATION.search(text)
         if found is not None:
             usage = float(found[4]) / 100 if found[4] else None
@@ -123,10 +128,6 @@ def _figures(text: str, stamp: float) -> Iterable[AnyEvent]:
                     kv_usage=usage,
                 ),
             )
-    elif text.startswith("SpecDecoding metrics"):
-        found = _ACCEPTANCE.search(text)
-        if found is not None:
-            return (Decoded(stamp=stamp, acceptance_length=float(found[1])),)
     return ()
 
 
@@ -154,7 +155,7 @@ def _ended(text: str, stamp: float, rank: str, phase: Phase) -> PhaseEnded:
 def _version(text: str, stamp: float, values: dict[str, str]) -> Configured:
     found = _VERSION.search(text)
     version = {"version": found[1] or found[2]} if found is not None else {}
-    return Configured(stamp=stamp, values={**values, **version})
+    return Configured(stamp=stamp, values=safe({**values, **version}))
 
 
 class Vllm:

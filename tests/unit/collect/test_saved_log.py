@@ -1,0 +1,189 @@
+"""Saved logs in every form in which people keep them."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ddtui.collect.saved_log import LONGEST_LINE, NotALog, SavedLog
+from ddtui.core.samples import JournalLine
+
+NOW = 1_795_990_000.0
+"""2026-11-29 19:26:40 UTC."""
+
+
+def read(data: bytes | str, unit: str = "") -> tuple[list[JournalLine], SavedLog]:
+    raw = data.encode() if isinstance(data, str) else data
+    log = SavedLog(io.BytesIO(raw), now=NOW, unit=unit)
+    return list(log.lines()), log
+
+
+def texts(data: bytes | str) -> list[str]:
+    return [line.text for line in read(data)[0]]
+
+
+MESSAGE = "[2026-11-29 17:20:47 TP0] Load weight begin. avail mem=90.00 GB"
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "Nov 29 17:20:47 ct200 python[2950]: ",
+        "Nov 29 17:20:47.123456 ct200 python[2950]: ",
+        "2026-11-29T17:20:47+0000 ct200 python[2950]: ",
+        "2026-11-29T17:20:47+00:00 ct200 python[2950]: ",
+        "2026-11-29T18:20:47.123456+01:00 ct200 python[2950]: ",
+        "Sun 2026-11-29 17:20:47 UTC ct200 python[2950]: ",
+        "Sun 2026-11-29 17:20:47 UTC ct200 llm.service[2950]: ",
+        "Sun 2026-11-29 17:20:47 UTC ct200 user@1000.service/llm.service[2950]: ",
+    ],
+)
+def test_the_prefix_of_journalctls_text_is_taken_off(prefix: str) -> None:
+    (line,), _ = read(prefix + MESSAGE + "\n")
+    bare, _ = read(MESSAGE)
+    assert (line.text, line.pid, line.from_manager) == (MESSAGE, 2950, False)
+    assert line.stamp == bare[0].stamp
+
+
+def test_prefixes_with_other_clocks() -> None:
+    (unix,), _ = read("1795972847.5 ct200 python[1]: hello")
+    (boot,), _ = read("[   12.345678] ct200 python[1]: hello")
+    assert (unix.stamp, unix.text) == (1795972847.5, "hello")
+    assert (boot.stamp, boot.text) == (12.345678, "hello")
+
+
+def test_a_date_without_a_year_lies_in_the_past() -> None:
+    (before,), _ = read("Nov 29 17:20:47 ct200 python[1]: x")
+    (last_year,), _ = read("Dec 24 17:20:47 ct200 python[1]: x")
+    assert NOW - 86400 < before.stamp < NOW
+    assert last_year.stamp < before.stamp
+
+
+def test_systemds_and_the_kernels_lines() -> None:
+    lines, log = read(
+        "Nov 29 17:20:47 ct200 systemd[1]: llm.service: Failed with result 'oom-kill'.\n"
+        "Nov 29 17:20:47 ct200 systemd[1]: Started session-5.scope - Session 5 of User ops.\n"
+        "Nov 29 17:20:47 ct200 kernel: Out of memory: Killed process 7 (python)\n"
+        "Nov 29 17:20:47 ct200 init.scope[1]: llm.service: Start request repeated too quickly.\n"
+        "-- Boot 5e0c1d --\n"
+    )
+    assert [(line.text, line.from_manager) for line in lines] == [
+        ("llm.service: Failed with result 'oom-kill'.", True),
+        ("llm.service: Start request repeated too quickly.", True),
+    ]
+    assert list(log.kernel) == ["Out of memory: Killed process 7 (python)"]
+
+
+def test_a_pasted_log_with_colours_and_dos_line_ends() -> None:
+    data = f"\x1b[32m{MESSAGE}\x1b[0m\r\n\r\nValueError: x\r\n"
+    assert texts(data) == [MESSAGE, "ValueError: x"]
+
+
+def test_a_bar_is_taken_apart() -> None:
+    bar = "Multi-thread loading shards:  33% Completed | 2/6 [00:00<00:01, 2.50it/s]"
+    lines, _ = read(f"{bar}\r{bar}{MESSAGE}\n")
+    assert [(line.bar, line.text) for line in lines] == [(True, bar), (True, bar), (False, MESSAGE)]
+
+
+def test_container_and_vllm_stamps() -> None:
+    lines, _ = read(
+        f"2026-11-29T17:20:48.123456789Z {MESSAGE}\n"
+        "(EngineCore pid=2) INFO 11-29 17:20:49 [core.py:1] hello\n"
+        "ValueError: no stamp\n"
+    )
+    assert lines[0].text == MESSAGE
+    assert lines[1].text.startswith("(EngineCore")
+    assert lines[1].stamp == lines[0].stamp + 1
+    assert lines[2].stamp == lines[1].stamp
+
+
+def entry(**fields: object) -> str:
+    known = {
+        "__CURSOR": f"c{len(json.dumps(fields))}{fields.get('MESSAGE')}",
+        "__REALTIME_TIMESTAMP": "1795972847000000",
+        "_SYSTEMD_UNIT": "llm.service",
+        "_SYSTEMD_INVOCATION_ID": "a" * 32,
+        "_PID": "2950",
+    }
+    return json.dumps(known | fields)
+
+
+def test_json_entries() -> None:
+    lines, log = read(
+        "\n".join(
+            [
+                entry(MESSAGE=list(b"\x1b[1mhello\x1b[0m")),
+                entry(MESSAGE="key", _SYSTEMD_UNIT="sshd.service"),
+                entry(
+                    MESSAGE="llm.service: Failed", UNIT="llm.service", _SYSTEMD_UNIT="init.scope"
+                ),
+                entry(MESSAGE="Xid 79", _TRANSPORT="kernel"),
+                '{"cut in the mid',
+            ]
+        ),
+        unit="llm.service",
+    )
+    assert [(line.text, line.from_manager) for line in lines] == [
+        ("hello", False),
+        ("llm.service: Failed", True),
+    ]
+    assert lines[0].invocation == "a" * 32
+    assert list(log.kernel) == ["Xid 79"]
+
+
+def test_the_unit_is_settled_by_the_line_read_last() -> None:
+    data = "\n".join([entry(MESSAGE="mine"), entry(MESSAGE="other", _SYSTEMD_UNIT="sshd.service")])
+    log = SavedLog(io.BytesIO(data.encode()), now=NOW)
+    lines = log.lines()
+    assert next(lines).text == "mine"
+    log.settle_unit()
+    assert list(lines) == []
+
+
+def test_compressed_text_is_read() -> None:
+    assert texts(gzip.compress(MESSAGE.encode())) == [MESSAGE]
+    with pytest.raises(NotALog, match="damaged"):
+        texts(gzip.compress(MESSAGE.encode() * 999)[:40])
+
+
+def test_other_encodings() -> None:
+    assert texts(MESSAGE.encode("utf-16")) == [MESSAGE]
+    assert texts(b"\xef\xbb\xbf" + MESSAGE.encode()) == [MESSAGE]
+    assert texts(MESSAGE.encode() + b" \xff\xfe") == [MESSAGE + " \ufffd\ufffd"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "empty"),
+        (b"LPKSHHRH" + b"\0" * 100, "binary journal"),
+        (b"\x28\xb5\x2f\xfd" + b"x" * 50, "zstd"),
+        (bytes(range(256)) * 40, "no text"),
+        (b"\x7fELF\x02\x01\x01" + b"\0" * 500, "no text"),
+        (b'{\n  "MESSAGE" : "x"\n}\n', "json-pretty"),
+        (b"__CURSOR=s=1\nMESSAGE=x\n", "export"),
+    ],
+)
+def test_what_is_no_log_is_refused(data: bytes, said: str) -> None:
+    with pytest.raises(NotALog, match=said):
+        texts(data)
+
+
+def test_a_line_without_an_end_takes_no_memory() -> None:
+    lines = texts(b"x" * (5 * LONGEST_LINE) + b"\nnext\n")
+    assert [len(line) for line in lines] == [48 * 1024, 4]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.binary(max_size=2000))
+def test_bytes_are_a_log_or_refused(data: bytes) -> None:
+    try:
+        lines, _ = read(data)
+    except NotALog:
+        return
+    assert all(line.text.isprintable() for line in lines)
