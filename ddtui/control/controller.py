@@ -14,8 +14,8 @@ import msgspec
 
 from ddtui.control import drop_in
 from ddtui.control.carrying_out import CarryingOut, EndOrphans, Failure, Watching
-from ddtui.control.drop_in import Header
 from ddtui.control.differences import differences, with_drop_in
+from ddtui.control.drop_in import Header
 from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import ActionFailed, RightMissing, UnitActions, UnitText
 from ddtui.control.journal import ChangeStore, Journal, OnStep

@@ -20,7 +20,8 @@ _SIMPLE = {
     "\\": 92, '"': 34, "'": 39, "s": 32,
 }  # fmt: skip
 _VARIABLE = re.compile(r"\$([A-Za-z_][A-Za-z0-9_]*)\Z")
-_BRACED = re.compile(r"\$(?:\$|\{([^}]*)\})")
+_BRACED = re.compile(r"\$(?:\$|\{([^}:]*)\})")
+"""`${NAME:-default}` and its like are none of systemd's here: they stay as they are."""
 _PLAIN = re.compile(r"[A-Za-z0-9_./:=,@+^~-]+\Z")
 
 
@@ -117,12 +118,22 @@ def _escape(text: str, at: int) -> tuple[bytes, int]:
             number = int(match[0], 16)
             if letter == "x" and number:
                 return bytes([number]), match.end()
-            if letter != "x" and 0 < number < 0x110000 and not 0xD800 <= number < 0xE000:
+            if letter != "x" and number and _is_character(number):
                 return chr(number).encode(), match.end()
     if (match := re.compile(r"[0-3][0-7]{2}").match(text, at)) and int(match[0], 8):
         return bytes([int(match[0], 8)]), match.end()
     # systemd warns of an unknown escape and keeps it.
     return ("\\" + char).encode("utf-8", "surrogateescape"), at + 1
+
+
+def _is_character(number: int) -> bool:
+    """Whether systemd takes it for a character: no surrogate and no noncharacter."""
+    return (
+        number < 0x110000
+        and not 0xD800 <= number < 0xE000
+        and not 0xFDD0 <= number <= 0xFDEF
+        and number & 0xFFFE != 0xFFFE
+    )
 
 
 # ---- commands ------------------------------------------------------------------------------------
@@ -232,18 +243,9 @@ def expand_word(value: str, environment: Mapping[str, str]) -> list[str]:
         return split_variable(_lookup(environment, name))
 
     def replace(match: re.Match[str]) -> str:
-        return "$" if match[0] == "$$" else _braced(match[1], environment)
+        return "$" if match[0] == "$$" else _lookup(environment, match[1])
 
     return [_BRACED.sub(replace, value)]
-
-
-def _braced(inside: str, environment: Mapping[str, str]) -> str:
-    name, separator, rest = inside.partition(":")
-    if separator and rest[:1] == "-":
-        return environment.get(name) or rest[1:]
-    if separator and rest[:1] == "+":
-        return rest[1:] if environment.get(name) else ""
-    return _lookup(environment, name)
 
 
 def _lookup(environment: Mapping[str, str], name: str) -> str:
@@ -310,13 +312,24 @@ def _escaped(char: str) -> str:
         return f"\\x{number - 0xDC00:02x}"
     if number < 0x20 or number == 0x7F:
         return f"\\x{number:02x}"
+    if not _is_character(number):
+        return "".join(f"\\x{byte:02x}" for byte in char.encode("utf-8"))
     if number in (0x85, 0x2028, 0x2029, 0xFEFF):
         return f"\\u{number:04x}"
     return char
 
 
 def quoted_assignment(name: str, value: str) -> str:
-    """`NAME=value` as one word of an `Environment=` line, where `$` has no meaning."""
+    """`NAME=value` as one word of an `Environment=` line, where `$` has no meaning.
+
+    Raises ExecError for a value that systemd does not take: control characters other than tab and
+    newline, and what is no Unicode text.
+    """
+    for char in value:
+        number = ord(char)
+        control = (number < 0x20 and char not in "\t\n") or number == 0x7F
+        if control or not _is_character(number):
+            raise ExecError(f"the value of {name} holds {char!r}, which systemd does not take")
     return quoted(f"{name}={value}", expands=False)
 
 

@@ -67,11 +67,24 @@ def test_without_expansion_dollars_stay(argv: list[str]) -> None:
     assert exec_start.flat(exec_start.argv_of(command, expand, {}))[1:] == tuple(argv)
 
 
-@given(st.dictionaries(st.from_regex(r"[A-Z_][A-Z0-9_]{0,5}", fullmatch=True), TEXT, max_size=4))
+NAME = st.from_regex(r"[A-Z_][A-Z0-9_]{0,5}", fullmatch=True)
+PRINTABLE = st.text(
+    st.characters(blacklist_categories=("Cc", "Cs", "Cn"), whitelist_characters="\t\n"),
+    max_size=12,
+)
+
+
+@given(st.dictionaries(NAME, PRINTABLE, max_size=4))
 def test_environment_lines_come_back(variables: dict[str, str]) -> None:
     line = " ".join(exec_start.quoted_assignment(*each) for each in variables.items())
     expand = exec_start.specifiers("a.service")
     assert exec_start.environment_of([line], expand) == variables
+
+
+@pytest.mark.parametrize("value", ["\r", "\x7f", "\uffff", "\udcff"])
+def test_a_value_that_systemd_would_drop_is_refused(value: str) -> None:
+    with pytest.raises(ExecError):
+        exec_start.quoted_assignment("A", value)
 
 
 @given(st.lists(TEXT, max_size=5))
@@ -107,7 +120,7 @@ def test_continued_lines_comments_and_resets() -> None:
 
 
 def test_cat_is_taken_apart() -> None:
-    text = "# /etc/a.service\n[Service]\nExecStart=/bin/a\n# /no\n# /etc/a.service.d/x.conf\n[Service]\n"
+    text = "# /etc/a.service\n[Service]\nExecStart=/bin/a\n# /no\n# /etc/a.service.d/x.conf\n[X]\n"
     first, second = split_cat(text, {"/etc/a.service", "/etc/a.service.d/x.conf"})
     assert first == UnitFile("/etc/a.service", "[Service]\nExecStart=/bin/a\n# /no")
     assert second.path == "/etc/a.service.d/x.conf"
