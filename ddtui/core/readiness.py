@@ -180,8 +180,8 @@ def _owner_evidence(run: Invocation, now: float) -> Evidence:
             text = f"port {port} is held by the unit's user (its process may not be read)"
             return Evidence("port owner", Verdict.CONSISTENT, text, listener.at)
         case ListenerOwner.FOREIGN:
-            who = listener.detail or (f"pid {listener.pid}" if listener.pid else "another process")
-            text = f"port {port} is held by {who}, not by the unit"
+            why = listener.detail or f"process {listener.pid or '?'} has it"
+            text = f"port {port} is not the unit's: {why}"
             return Evidence("port owner", Verdict.AGAINST, text, listener.at)
         case ListenerOwner.NOBODY:
             return Evidence("port owner", Verdict.MISSING, f"port {port} is closed", listener.at)
