@@ -105,8 +105,11 @@ async def _on_host(host: Host, settings: HostSettings, engine: Engine) -> Diagno
     name = settings.unit or await _find(host, settings, engine)
     unit = await _unit(host, settings.scope, name)
     examination = LogExamination(engine)
-    last = await _invocation(host, settings.scope, unit)
-    _take(examination, last or await _recent(host, settings.scope, name, OLD_LINES))
+    _take(examination, await _invocation(host, settings.scope, unit))
+    if not examination.current.heard:
+        # journald does not know the invocation of a process that ended at once.
+        examination = LogExamination(engine)
+        _take(examination, await _recent(host, settings.scope, name, OLD_LINES))
     began = unit.started_at or unit.state_changed_at
     kernel, remarks = await _kernel(host, began)
     diagnosis = examination.conclude(unit, kernel)

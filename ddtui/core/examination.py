@@ -122,6 +122,11 @@ class Examination:
         self._stamp = 0.0
 
     @property
+    def heard(self) -> bool:
+        """Whether the engine itself, not only systemd, has said anything."""
+        return self._timeline is not None
+
+    @property
     def ended(self) -> bool:
         """Whether anything says that it is over: the next start is another invocation."""
         return (
