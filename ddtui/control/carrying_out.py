@@ -89,6 +89,7 @@ class CarryingOut:
                 case Action.RELOAD:
                     await self._journal.step(Step.RELOADED)
                     await self._actions.systemctl("daemon-reload")
+                    run = msgspec.structs.replace(run, reload_due=False)
                 case Action.STOP:
                     await self._stop(facts)
                 case Action.AWAIT_STOP:

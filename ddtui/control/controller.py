@@ -90,7 +90,9 @@ class Controller:
     async def holder(self) -> str:
         """Who changes the unit now, as the lock on the host says; empty for nobody."""
         actions = self._actions_of()
-        text = await actions.read()
+        return await self._held_by(actions, await actions.read())
+
+    async def _held_by(self, actions: UnitActions, text: UnitText) -> str:
         return await lock_holder(actions.host, lock_key(actions.scope, actions.unit, text.uid))
 
     async def history(self, most: int = 100) -> list[ChangeRecord]:
@@ -168,6 +170,8 @@ class Controller:
         actions = self._actions_of()
         text = await actions.read()
         command = self._command(actions, text)
+        if holder := await self._held_by(actions, text):
+            raise LockHeld(holder)
         if command.launch != plan.before:
             raise NotPossible("the unit has changed since the plan was made", "plan again")
         record = self._record("apply", actions, text, plan.before, plan.after)

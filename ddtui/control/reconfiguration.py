@@ -66,6 +66,9 @@ class Run(msgspec.Struct, frozen=True):
     """Of the unit as we started it."""
     restarts: int = 0
     """NRestarts when that invocation was first seen."""
+    reload_due: bool = True
+    """Whether systemd has not been told to read the files since. It does not say so itself for the
+    first drop-in of a unit (NeedDaemonReload=no): it has never seen the folder."""
     reloads: int = 0
     starts: int = 0
 
@@ -97,7 +100,7 @@ def decide(run: Run, facts: Facts, *, released: bool = False) -> Decision:
         return Decision(Action.FAIL, run, f"the unit is {facts.load_state}")
     if facts.drop_in != run.target:
         return _written_by_whom(run, facts)
-    if not run.started and facts.needs_reload:
+    if not run.started and (run.reload_due or facts.needs_reload):
         if run.reloads >= MOST_TRIES:
             return Decision(Action.FAIL, run, "systemd still asks for a reload after reloads")
         return Decision(Action.RELOAD, msgspec.structs.replace(run, reloads=run.reloads + 1))
@@ -110,7 +113,7 @@ def _written_by_whom(run: Run, facts: Facts) -> Decision:
     if facts.drop_in == "unreadable":
         return Decision(Action.FAIL, run, "the drop-in may not be read")
     if facts.drop_in == run.original and not run.started:
-        return Decision(Action.WRITE, run)
+        return Decision(Action.WRITE, msgspec.structs.replace(run, reload_due=True))
     return Decision(Action.FAIL, run, "somebody else has changed the drop-in meanwhile")
 
 
@@ -131,7 +134,9 @@ def _towards_start(run: Run, facts: Facts, released: bool) -> Decision:
         return Decision(Action.RELEASE, run)
     if run.starts >= MOST_TRIES:
         return Decision(Action.FAIL, run, f"it does not start (result: {facts.result or '?'})")
-    ordered = msgspec.structs.replace(run, started=True, starts=run.starts + 1)
+    ordered = msgspec.structs.replace(
+        run, started=True, starts=run.starts + 1, invocation_before=facts.invocation
+    )
     return Decision(Action.START, ordered)
 
 
@@ -144,18 +149,16 @@ def _started(run: Run, facts: Facts) -> Decision:
     if facts.active not in _RUNNING:
         how = facts.result if facts.active == "failed" else "stopped"
         return Decision(Action.FAIL, run, f"it has ended ({how or facts.active})")
-    if not run.invocation:
-        if facts.restarts:
-            return Decision(Action.FAIL, run, "it died at once, and systemd has restarted it")
-        ours = msgspec.structs.replace(run, invocation=facts.invocation, restarts=facts.restarts)
-        return Decision(Action.FOLLOW, ours)
     if facts.restarts > run.restarts:
         return Decision(Action.FAIL, run, "it died, and systemd has restarted it")
-    if facts.invocation != run.invocation:
-        # Restarted by another hand, with our drop-in: it must be proved anew.
-        ours = msgspec.structs.replace(run, invocation=facts.invocation, restarts=facts.restarts)
-        return Decision(Action.FOLLOW, ours, "the unit was restarted by somebody else")
-    return Decision(Action.FOLLOW, run)
+    if facts.invocation == run.invocation:
+        return Decision(Action.FOLLOW, run)
+    if facts.invocation in {"", run.invocation_before}:
+        return Decision(Action.FAIL, run, "it runs under an invocation that was not started here")
+    ours = msgspec.structs.replace(run, invocation=facts.invocation, restarts=facts.restarts)
+    # Restarted by another hand, with our drop-in: it must be proved anew.
+    note = "the unit was restarted by somebody else" if run.invocation else ""
+    return Decision(Action.FOLLOW, ours, note)
 
 
 class View(enum.StrEnum):

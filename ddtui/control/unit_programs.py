@@ -26,10 +26,12 @@ UNIT_FILES = Program(
     PREAMBLE
     + _SCOPE
     + """
-out=$($ctl show --no-pager -p LoadState,FragmentPath,DropInPaths,EnvironmentFiles,ExecStart -- "$unit") || exit
+props=LoadState,FragmentPath,DropInPaths,EnvironmentFiles,ExecStart
+out=$($ctl show --no-pager -p "$props" -- "$unit") || exit
 block() { echo "@$1 ${#3} $2"; printf '%s\n' "$3"; }
 each() { # KIND PATH
-  if [ -r "$2" ] && text=$(head -c 1048576 -- "$2" 2>/dev/null; echo x); then block "$1" "$2" "${text%x}"
+  if [ -r "$2" ] && text=$(head -c 1048576 -- "$2" 2>/dev/null; echo x); then
+    block "$1" "$2" "${text%x}"
   elif [ -e "$2" ] || [ -e "${2%/*}" ]; then echo "@$1 - $2"
   fi
 }
@@ -57,10 +59,11 @@ LOOK = Program(
     PREAMBLE
     + _SCOPE
     + """
-$ctl show --no-pager -p LoadState,ActiveState,SubState,Result,InvocationID,NRestarts,MainPID,NeedDaemonReload,ControlGroup -- "$unit" || exit
-if [ -e "$file" ]; then
-  [ -r "$file" ] && sum=$(sha256sum < "$file") && echo "DropIn=${sum%% *}" || echo "DropIn=unreadable"
-else echo "DropIn="
+props=LoadState,ActiveState,SubState,Result,InvocationID,NRestarts,MainPID
+$ctl show --no-pager -p "$props,NeedDaemonReload,ControlGroup" -- "$unit" || exit
+if [ ! -e "$file" ]; then echo "DropIn="
+elif [ -r "$file" ] && sum=$(sha256sum < "$file"); then echo "DropIn=${sum%% *}"
+else echo "DropIn=unreadable"
 fi
 echo "@end"
 """,
@@ -78,7 +81,8 @@ text=$(cat; echo x); text=${{text%x}}
 umask 022
 [ -d "$folder" ] || root {MKDIR} -p "$folder" || exit
 printf '%s' "$text" | root {TEE} "$file.new" >/dev/null || exit
-printf '%s' "$text" | cmp -s - "$file.new" || {{ echo "$file.new does not hold what was written" >&2; exit 4; }}
+printf '%s' "$text" | cmp -s - "$file.new" ||
+  {{ echo "$file.new does not hold what was written" >&2; exit 4; }}
 root {MV} -T "$file.new" "$file" || exit
 sum=$(sha256sum < "$file") && echo "@written ${{sum%% *}}"
 """,
@@ -101,11 +105,15 @@ path=${out#*"${nl}FragmentPath="}; path=${path%%"$nl"*}
 cp -- "$path" "$d/$unit"
 paths=${out#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
 for path in $paths; do
-  case $path in *.conf) [ "${path##*/}" = 50-ddtui.conf ] || cp -- "$path" "$d/$unit.d/" 2>/dev/null ;; esac
+  case ${path##*/} in
+    50-ddtui.conf) ;;
+    *.conf) cp -- "$path" "$d/$unit.d/" 2>/dev/null ;;
+  esac
 done
 [ "$scope" = user ] && flag=--user || flag=--system
-said=$(systemd-analyze $flag --man=no --recursive-errors=no verify "$d/$unit" 2>&1); rc=$?
-case $said in *"unrecognized option"*) said=$(systemd-analyze $flag --man=no verify "$d/$unit" 2>&1); rc=$? ;; esac
+verify() { systemd-analyze "$flag" --man=no "$@" verify "$d/$unit" 2>&1; }
+said=$(verify --recursive-errors=no); rc=$?
+case $said in *"unrecognized option"*) said=$(verify); rc=$? ;; esac
 echo "@folder $d"; echo "@status $rc"; printf '%s\\n' "$said"
 """,
 )
@@ -163,9 +171,10 @@ for folder in /run/lock /tmp; do
   for try in 1 2 3 4 5 6 7 8 9 10; do
     flock -n "$fd" && break
     { read -r pid theirs said; } < "$file"
-    # What a cut link has left of ourselves: its channel is gone, only the heartbeat's limit is not.
+    # What a cut link has left of ourselves, until its heartbeat's limit.
     if [ "$theirs" = "$token" ] && [ "$try" -lt 10 ] && [ -n "$pid" ]; then
-      case $(tr '\\0' ' ' 2>/dev/null < "/proc/$pid/cmdline") in *ddtui:lock*"$token"*) kill "$pid" ;; esac 2>/dev/null
+      args=(); mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
+      case "${args[*]}" in *ddtui:lock*"$token"*) kill "$pid" 2>/dev/null ;; esac
       sleep 0.2; continue
     fi
     echo "@held $said"; exit 0
@@ -205,7 +214,8 @@ smi=$1 cgroup=$2 port=$3 known=$4
 PATH=$PATH:/usr/bin:/usr/local/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib:/opt/bin
 pids=" "
 note() { case $pids in *" $1 "*) ;; *) pids="$pids$1 " ;; esac; }
-[ -z "$cgroup" ] || while read -r pid; do echo "@unit $pid"; note "$pid"; done 2>/dev/null < "/sys/fs/cgroup$cgroup/cgroup.procs"
+[ -z "$cgroup" ] || while read -r pid; do echo "@unit $pid"; note "$pid"; done 2>/dev/null \\
+  < "/sys/fs/cgroup$cgroup/cgroup.procs"
 printf -v hex '%04X' "$port"; inodes=
 for f in /proc/net/tcp /proc/net/tcp6; do
   while read -r _ local _ state _ _ _ uid _ inode _; do
@@ -216,7 +226,8 @@ done
 if [ -n "$inodes" ]; then
   while read -r folder link; do
     link=${link#socket:[}; link=${link%]}
-    case "$inodes " in *" $link "*) pid=${folder#/proc/}; pid=${pid%/fd}; echo "@listens $pid $link"; note "$pid" ;; esac
+    case "$inodes " in *" $link "*) ;; *) continue ;; esac
+    pid=${folder#/proc/}; pid=${pid%/fd}; echo "@listens $pid $link"; note "$pid"
   done < <(find /proc/[0-9]*/fd -maxdepth 1 -lname 'socket:*' -printf '%h %l\\n' 2>/dev/null)
 fi
 smi=${smi:-nvidia-smi}
@@ -226,17 +237,22 @@ if command -v "$smi" >/dev/null; then
   while IFS=, read -r pid rest; do
     case $pid in ''|*[!0-9]*) continue ;; esac
     echo "@app $pid,$rest"; note "$pid"
-  done < <("$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name --format=csv,noheader,nounits 2>/dev/null)
+  done < <("$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name \\
+    --format=csv,noheader,nounits 2>/dev/null)
 fi
 for pid in $known; do note "$pid"; done
 for pid in $pids; do
   { read -r stat < "/proc/$pid/stat"; } 2>/dev/null || continue
   name=${stat#*(}; name=${name%)*}; set -- ${stat##*) }
   [ "$1" = Z ] && continue
-  uid=; while read -r key value _; do [ "$key" != Uid: ] || uid=$value; done 2>/dev/null < "/proc/$pid/status"
-  group=; while IFS=: read -r _ kind path; do [ -n "$kind" ] || group=$path; done 2>/dev/null < "/proc/$pid/cgroup"
-  args=(); mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
-  printf '@process %s %s %s %q %q %q\\n' "$pid" "${20}" "${uid:--}" "$group" "$name" "${args[*]:0:400}"
+  begun=${20} uid=- group= args=()
+  while read -r key value _; do [ "$key" != Uid: ] || uid=$value; done 2>/dev/null \\
+    < "/proc/$pid/status"
+  while IFS=: read -r _ kind path; do [ -n "$kind" ] || group=$path; done 2>/dev/null \\
+    < "/proc/$pid/cgroup"
+  mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
+  printf '@process %s %s %s %q %q %q\\n' "$pid" "$begun" "$uid" "$group" "$name" \\
+    "${args[*]:0:400}"
 done
 echo "@end"
 """,

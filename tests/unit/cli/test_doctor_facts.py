@@ -107,15 +107,16 @@ def test_the_clock_is_judged_with_the_links_delay_in_mind(ahead: float, verdict:
 
 
 def test_sudoers_lines_name_each_command_and_escape_what_sudo_would_read() -> None:
+    folder = "/etc/systemd/system/llm.service.d"
     assert sudoers_lines("ops", "llm.service") == [
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl start llm.service",
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl stop llm.service",
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl reset-failed llm.service",
         "ops ALL=(root) NOPASSWD: /usr/bin/systemctl daemon-reload",
-        "ops ALL=(root) NOPASSWD: /usr/bin/mkdir -p /etc/systemd/system/llm.service.d",
-        "ops ALL=(root) NOPASSWD: /usr/bin/tee /etc/systemd/system/llm.service.d/50-ddtui.conf.new",
-        "ops ALL=(root) NOPASSWD: /usr/bin/mv -T /etc/systemd/system/llm.service.d/50-ddtui.conf.new"
-        " /etc/systemd/system/llm.service.d/50-ddtui.conf",
+        f"ops ALL=(root) NOPASSWD: /usr/bin/mkdir -p {folder}",
+        f"ops ALL=(root) NOPASSWD: /usr/bin/tee {folder}/50-ddtui.conf.new",
+        "ops ALL=(root) NOPASSWD: /usr/bin/mv -T "
+        f"{folder}/50-ddtui.conf.new {folder}/50-ddtui.conf",
     ]
     assert sudoers_lines("ops", r"a\x2db:c.service")[0].endswith(r"start a\\x2db\:c.service")
 

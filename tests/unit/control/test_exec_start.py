@@ -11,7 +11,7 @@ from ddtui.control.exec_start import ExecError, Unresolved, commands, quoted, wo
 from ddtui.control.rewriting import pieces
 from ddtui.control.unit_text import UnitFile, listed, split_cat
 
-TEXT = st.text(st.characters(blacklist_characters="\0", blacklist_categories=("Cs",)), max_size=12)
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 ARGV = st.lists(TEXT, min_size=1, max_size=6)
 
 
@@ -69,7 +69,7 @@ def test_without_expansion_dollars_stay(argv: list[str]) -> None:
 
 NAME = st.from_regex(r"[A-Z_][A-Z0-9_]{0,5}", fullmatch=True)
 PRINTABLE = st.text(
-    st.characters(blacklist_categories=("Cc", "Cs", "Cn"), whitelist_characters="\t\n"),
+    st.characters(exclude_categories=["Cc", "Cs", "Cn"], include_characters="\t\n"),
     max_size=12,
 )
 
