@@ -23,6 +23,7 @@ SCOPES = {
     "monitor": "Monitor",
     "log": "Log",
     "hosts": "Hosts",
+    "presets": "Presets",
 }
 
 

@@ -21,6 +21,7 @@ class Scope(enum.StrEnum):
     MONITOR = "monitor"
     LOG = "log"
     HOSTS = "hosts"
+    PRESETS = "presets"
 
 
 class Group(enum.StrEnum):
@@ -28,6 +29,7 @@ class Group(enum.StrEnum):
 
     GO = "Go to"
     HOST = "Host"
+    CHANGE = "Change the engine"
     MOVE = "Move"
     SEARCH = "Search"
     FILTER = "Filter"
@@ -76,12 +78,38 @@ _APP = (
     Action("app.monitor", "Monitor", "Show the monitor", ("1",), Group.GO, footer=True),
     Action("app.log", "Log", "Show the unit's journal", ("2",), Group.GO, footer=True),
     Action("app.hosts", "Hosts", "Show all configured hosts", ("3",), Group.GO, footer=True),
+    Action("app.presets", "Presets", "Show the presets, and apply one", ("4",), Group.GO, True),
     Action(
         "app.reconnect",
         "Try now",
         "Try to reach the host now instead of waiting for the next try",
         ("ctrl+r",),
         Group.HOST,
+    ),
+    Action(
+        "app.rollback",
+        "Roll back",
+        "Bring back the configuration before the last change; asks first",
+        ("B",),
+        Group.CHANGE,
+        destructive=True,
+    ),
+    Action(
+        "app.restart",
+        "Restart",
+        "Stop the engine and start it as it is configured; asks first",
+        ("R",),
+        Group.CHANGE,
+        destructive=True,
+    ),
+    Action(
+        "app.decide",
+        "Decide",
+        "Answer what a reconfiguration asks, or carry on one that was interrupted",
+        ("D",),
+        Group.CHANGE,
+        footer=True,
+        destructive=True,
     ),
     Action(
         "app.palette",
@@ -199,6 +227,73 @@ _MONITOR = (
         Group.SHOW,
         footer=True,
     ),
+    Action(
+        "monitor.hide",
+        "Hide",
+        "Hide a reconfiguration that has ended",
+        ("escape",),
+        Group.SHOW,
+    ),
+)
+
+_PRESETS = (
+    Action(
+        "presets.apply",
+        "Apply",
+        "Stop the engine and start it with this preset; shows all that changes, and asks first",
+        ("a",),
+        Group.CHANGE,
+        footer=True,
+        destructive=True,
+    ),
+    Action(
+        "presets.edit",
+        "Set",
+        "Set a knob, a flag or a variable beside the preset: budget=16, flag:NAME=1, env:NAME=1",
+        ("e",),
+        Group.CHANGE,
+        footer=True,
+    ),
+    Action(
+        "presets.clear",
+        "Drop",
+        "Drop what was set beside the preset",
+        ("x",),
+        Group.CHANGE,
+    ),
+    Action(
+        "presets.save",
+        "Save",
+        "Save the preset, with what was set beside it, under a new name",
+        ("s",),
+        Group.COPY,
+        footer=True,
+    ),
+    Action("presets.filter", "Filter", "Show only some presets", ("/",), Group.SEARCH, True),
+    Action(
+        "presets.cancel",
+        "Close",
+        "Close the line that is typed into, then drop the filter",
+        ("escape",),
+        Group.SEARCH,
+    ),
+    Action("presets.reload", "Reload", "Read the presets and plan again", ("r",), Group.SHOW),
+    Action("presets.down", "Down", "One preset down", ("j",), Group.MOVE),
+    Action("presets.up", "Up", "One preset up", ("k",), Group.MOVE),
+    Action(
+        "presets.page-down",
+        "Further",
+        "Scroll what the preset does",
+        ("pagedown", "J"),
+        Group.MOVE,
+    ),
+    Action(
+        "presets.page-up",
+        "Back",
+        "Scroll what the preset does back",
+        ("pageup", "K"),
+        Group.MOVE,
+    ),
 )
 
 _HOSTS = (
@@ -214,7 +309,15 @@ _HOSTS = (
     Action("hosts.up", "Up", "One host up", ("k",), Group.MOVE),
 )
 
-ACTIONS: tuple[Action, ...] = (*_APP, *_MONITOR, *_LOG_MOVE, *_LOG_FIND, *_LOG_SHOW, *_HOSTS)
+ACTIONS: tuple[Action, ...] = (
+    *_APP,
+    *_MONITOR,
+    *_LOG_MOVE,
+    *_LOG_FIND,
+    *_LOG_SHOW,
+    *_HOSTS,
+    *_PRESETS,
+)
 """All actions, in the order in which the help lists them."""
 
 

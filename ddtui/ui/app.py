@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Hashable, Sequence
+import time
+from collections.abc import Callable, Hashable, Sequence
 
+from rich.console import RenderableType
 from textual.app import App
 
 from ddtui.config.hosts import HostTarget
@@ -13,20 +15,25 @@ from ddtui.core.clock import Clock, system_clock
 from ddtui.core.snapshot import Snapshot
 from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
+from ddtui.ui.control_desk import LOOK_INTERVAL, ControlDesk
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.keymap import read_keymap
 from ddtui.ui.palette import PALETTE_CSS, ActionCommands
+from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.help import HelpScreen
-from ddtui.ui.screens.hosts import HostsScreen
+from ddtui.ui.screens.hosts import HostsScreen, SwitchHost
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
-from ddtui.ui.shown import Shown, urgent_key
-from ddtui.ui.source import LiveSource, UiSettings
+from ddtui.ui.screens.presets import PresetsScreen
+from ddtui.ui.shown import Shown, urgent_change, urgent_key
+from ddtui.ui.source import ControlSource, LiveSource, UiSettings
 
 CHECK_INTERVAL = 0.25
 """Seconds between two looks for what must be painted at once: a change of state."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
+_HINTED = ("app.reconnect", "app.log", "app.decide", "presets.edit")
+_OF_CONTROL = frozenset({"presets", "rollback", "restart", "decide"})
 
 
 class DdtuiApp(App[object], inherit_bindings=False):
@@ -48,6 +55,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
         clock: Clock = system_clock,
         read_only: bool = False,
         hosts: Sequence[HostTarget] = (),
+        control: ControlSource | None = None,
+        key_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare the app; nothing is started before it runs.
 
@@ -57,6 +66,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
             clock: the operator's clock, replaced where time must stand still.
             read_only: hide and refuse every action that changes something on the host.
             hosts: all hosts that can be opened instead.
+            control: changes the host; without it nothing can be, and there are no presets.
+            key_clock: the clock that key events carry, replaced where time must stand still.
 
         Raises:
             KeymapError: the operator's keys cannot be used.
@@ -71,8 +82,19 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._paused_at: float | None = None
         self._urgent: Hashable = None
         super().__init__()
-        self._hints = {each: self.keymap.shown(each) for each in ("app.reconnect", "app.log")}
+        self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
+        self.desk: ControlDesk | None = None
+        if control is not None:
+            self.desk = ControlDesk(
+                self,
+                control,
+                lambda: self.source.snapshot(self.clock()),
+                clock=clock,
+                glyphs=self._glyphs,
+                read_only=read_only,
+                key_clock=key_clock,
+            )
 
     # ---- start and end ----------------------------------------------------------------------
 
@@ -87,6 +109,9 @@ class DdtuiApp(App[object], inherit_bindings=False):
         await self.source.start()
         self.install_screen(LogScreen(self.source.engine, clock=self.clock), "log")
         self.install_screen(HostsScreen(self._hosts, self.source.name), "hosts")
+        if self.desk is not None:
+            self.install_screen(PresetsScreen(self.desk), "presets")
+            self.set_interval(LOOK_INTERVAL, self._look)
         await self.push_screen(MonitorScreen())
         self.paint()
         self.set_interval(self.settings.paint_interval, self.paint)
@@ -113,7 +138,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
         """What is to be shown now."""
         now = self.clock()
         snapshot = self.source.snapshot(now)
-        self._urgent = urgent_key(snapshot)
+        self._urgent = self._urgent_now(snapshot)
+        desk = self.desk
         paused, paused_at = self._paused, self._paused_at
         return Shown(
             snapshot=paused or snapshot,
@@ -123,6 +149,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
             glyphs=self._glyphs,
             read_only=self.read_only,
             keys=self._hints,
+            reconfiguration=desk.view if desk is not None else None,
+            holder=desk.control.holder if desk is not None else "",
         )
 
     def paint(self) -> None:
@@ -133,9 +161,32 @@ class DdtuiApp(App[object], inherit_bindings=False):
                     screen.show(self.shown())
                 return
 
+    def _urgent_now(self, snapshot: Snapshot) -> Hashable:
+        desk = self.desk
+        change = (urgent_change(desk.view), desk.control.holder) if desk is not None else None
+        return (urgent_key(snapshot), change)
+
     def _check(self) -> None:
         """Paint out of turn when a state has changed."""
-        if urgent_key(self.source.snapshot(self.clock())) != self._urgent:
+        if self._urgent_now(self.source.snapshot(self.clock())) != self._urgent:
+            self.paint()
+            self.refresh_bindings()
+        if self.desk is not None:
+            self.desk.tick()
+
+    async def _look(self) -> None:
+        """Ask who else changes the unit, where that is shown."""
+        desk = self.desk
+        if desk is None or desk.carrying_on:
+            return
+        changing = desk.view is not None and not desk.view.ending
+        if changing or any(isinstance(each, PresetsScreen) for each in self.screen_stack):
+            await desk.look()
+
+    def on_change_dismissed(self) -> None:
+        """Hide a reconfiguration that has ended."""
+        if self.desk is not None:
+            self.desk.dismiss()
             self.paint()
 
     def on_pause_toggled(self) -> None:
@@ -152,7 +203,30 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if self.read_only and refused_read_only(Scope.APP, action):
             return False
+        if action in _OF_CONTROL and self.desk is None:
+            return False
+        if action == "decide":
+            return self.desk is not None and self.desk.can_decide
+        if action == "command_palette" and isinstance(self.screen, ConfirmScreen):
+            return False  # a question takes all keys itself
         return super().check_action(action, parameters)
+
+    def exit(
+        self,
+        result: object | None = None,
+        return_code: int = 0,
+        message: RenderableType | None = None,
+    ) -> None:
+        """Leave; in the middle of a reconfiguration only once that is confirmed."""
+
+        def leave() -> None:
+            super(DdtuiApp, self).exit(result, return_code, message)
+
+        wished = result is None or isinstance(result, SwitchHost)
+        if self.desk is None or return_code or not wished:
+            leave()
+        else:
+            self.desk.leave(self.source.name, leave)
 
     def action_reconnect(self) -> None:
         """Try to reach the host now."""
@@ -170,6 +244,25 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def action_hosts(self) -> None:
         """Show all configured hosts."""
         self._go("hosts")
+
+    def action_presets(self) -> None:
+        """Show the presets."""
+        self._go("presets")
+
+    def action_rollback(self) -> None:
+        """Ask, and bring back what was in force before the last change."""
+        if self.desk is not None:
+            self.desk.rollback()
+
+    def action_restart(self) -> None:
+        """Ask, and restart the engine as it is configured."""
+        if self.desk is not None:
+            self.desk.restart()
+
+    def action_decide(self) -> None:
+        """Answer what a reconfiguration asks, or carry on an interrupted one."""
+        if self.desk is not None:
+            self.desk.decide()
 
     def _go(self, name: str) -> None:
         if name and self.screen is self.get_screen(name):

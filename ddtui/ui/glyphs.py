@@ -30,6 +30,8 @@ class Glyphs:
     axis: str
     axis_tick: str
     separator: str
+    arrow: str
+    """From what it was to what it becomes."""
 
 
 UNICODE = Glyphs(
@@ -49,6 +51,7 @@ UNICODE = Glyphs(
     axis="│",
     axis_tick="┤",
     separator="·",
+    arrow="→",
 )
 
 ASCII = Glyphs(
@@ -68,4 +71,5 @@ ASCII = Glyphs(
     axis="|",
     axis_tick="|",
     separator="|",
+    arrow="->",
 )

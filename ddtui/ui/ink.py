@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Mapping
+from textwrap import wrap
 from typing import Self
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.segment import Segment
 from rich.style import Style
+from rich.text import Text
 from textual.color import Color
 from textual.strip import Strip
 
@@ -181,6 +183,31 @@ def clip(text: str, width: int) -> str:
     if width <= 0:
         return ""
     return set_cell_size(text, width - 1).rstrip() + "…" if width > 1 else "…"
+
+
+def wrapped(text: str, width: int, ink: Ink = Ink.TEXT, *, indent: int = 0) -> list[Row]:
+    """Text in lines of at most `width` cells, all moved to the right by `indent`."""
+    room = max(4, width - indent)
+    lines = [
+        piece
+        for line in wrap(clean(text), room) or [""]
+        for piece in (chop_cells(line, room) if cell_len(line) > room else [line])
+    ]
+    return [Row(" " * indent).add(line, ink) for line in lines]
+
+
+def rows_text(rows: Iterable[Row], variables: Mapping[str, str]) -> Text:
+    """Rows for a widget with a background of its own."""
+    styles = ink_styles(variables, faded=False)
+    text = Text(no_wrap=True, overflow="ellipsis")
+    for index, row in enumerate(rows):
+        if index:
+            text.append("\n")
+        for words, ink in row.spans:
+            style = styles[ink]
+            own = style if ink in _BADGES else Style(color=style.color, bold=style.bold)
+            text.append(words, own)
+    return text
 
 
 def flow(pieces: Iterable[Row], width: int, gap: int = 3) -> list[Row]:

@@ -16,6 +16,7 @@ class Part(StrEnum):
 
     HEADER = "header"
     ALERTS = "alerts"
+    CHANGE = "change"
     GPUS = "gpus"
     ENGINE = "engine"
     LOAD = "load"
@@ -35,6 +36,8 @@ class Need:
     """Lines for processes outside the unit: 0 or 1."""
     alerts: int = 0
     """Lines of alerts at this width."""
+    change: int = 0
+    """Lines of a reconfiguration, at this width; 0 for none."""
     loading: bool = False
     phases: int = 6
     warnings: int = 0
@@ -49,6 +52,11 @@ Plan = dict[Part, Region]
 def alert_room(height: int) -> int:
     """Lines that the alerts may take, of `height` without the footer."""
     return max(1, height // 3)
+
+
+def change_room(height: int) -> int:
+    """Lines that a reconfiguration may take in its frame, of `height` without the footer."""
+    return max(2, height // 3 - 2)
 
 
 def plan(width: int, height: int, need: Need) -> Plan:
@@ -66,6 +74,10 @@ def plan(width: int, height: int, need: Need) -> Plan:
     out: Plan = {Part.HEADER: Region(0, 0, width, 2)}
     if alerts:
         out[Part.ALERTS] = Region(0, 2, width, alerts)
+    if need.change:
+        lines = min(need.change, change_room(height)) + 2
+        out[Part.CHANGE] = Region(0, top, width, lines)
+        top += lines
     body = Region(0, top, width, height - top)
     if width >= 170 and height >= 40:
         _two_columns(out, body, need)

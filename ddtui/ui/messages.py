@@ -7,3 +7,7 @@ from textual.message import Message
 
 class PauseToggled(Message):
     """The operator wants what is shown to stand still, or to go on."""
+
+
+class ChangeDismissed(Message):
+    """The operator has seen how a reconfiguration ended."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ddtui.core.samples import Collector, LinkSample, LinkState, SourceStatus
 from ddtui.core.snapshot import STALE_AFTER_INTERVALS, Figure, ReadinessState, Snapshot
 from ddtui.ui.glyphs import UNICODE, Glyphs
+from ddtui.ui.source import ReconfigurationView
 
 SLOW_SOURCE_VALID = 15.0
 """Seconds for which a reading of the unit or the machine holds; a sign of life comes more often."""
@@ -29,6 +30,10 @@ class Shown:
     read_only: bool = False
     keys: dict[str, str] = field(default_factory=dict)
     """Keys by action id, as they are written, for hints."""
+    reconfiguration: ReconfigurationView | None = None
+    """The one to show: it goes on, or has ended and was not dismissed."""
+    holder: str = ""
+    """Who else is changing the unit, and since when."""
 
     @property
     def connected(self) -> bool:
@@ -133,3 +138,12 @@ def urgent_key(snapshot: Snapshot) -> Hashable:
         snapshot.engine.idle,
         bool(snapshot.gpus),
     )
+
+
+def urgent_change(view: ReconfigurationView | None) -> Hashable:
+    """The same for a reconfiguration."""
+    if view is None:
+        return None
+    question = view.question.id if view.question is not None else ""
+    steps = tuple((each.name, each.status) for each in view.steps)
+    return (view.id, steps, view.ending, question, view.interrupted)

@@ -21,6 +21,7 @@ from ddtui.ui.screens.help import ABOUT, HelpScreen
 from ddtui.ui.screens.hosts import HostsScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
+from ddtui.ui.screens.presets import PresetsScreen
 from tests.ui.log_world import LogApp, many
 
 PLACES: dict[Scope, type[App[Any]] | type[Screen[Any]]] = {
@@ -28,6 +29,7 @@ PLACES: dict[Scope, type[App[Any]] | type[Screen[Any]]] = {
     Scope.MONITOR: MonitorScreen,
     Scope.LOG: LogScreen,
     Scope.HOSTS: HostsScreen,
+    Scope.PRESETS: PresetsScreen,
 }
 
 
@@ -44,8 +46,11 @@ def test_every_place_binds_its_actions(scope: Scope) -> None:
     assert scope in ABOUT
 
 
-def test_nothing_is_destructive_yet_and_what_would_be_is_refused() -> None:
-    assert not any(each.destructive for each in ACTIONS)
+def test_what_changes_the_host_is_marked_as_that_and_nothing_else() -> None:
+    marked = {each.id for each in ACTIONS if each.destructive}
+    assert marked == {"app.rollback", "app.restart", "app.decide", "presets.apply"}
+    assert refused_read_only(Scope.PRESETS, "apply")
+    assert refused_read_only(Scope.APP, "restart")
     assert not refused_read_only(Scope.LOG, "follow")
 
 

@@ -11,7 +11,7 @@ from textual.pilot import Pilot
 from ddtui.core.journal_text import split_message
 from ddtui.core.samples import JournalLine
 from ddtui.engines.sglang import SGLANG
-from ddtui.ui.screens.confirm import ConfirmScreen
+from ddtui.ui.screens.confirm import ConfirmScreen, Words
 from ddtui.ui.screens.log import LogScreen
 from tests.ui.log_world import EARLIER, LogApp, line, many
 from tests.ui.scenes import NOW
@@ -146,10 +146,12 @@ def test_confirm(size: tuple[int, int], snap_compare: SnapCompare) -> None:
 
     async def run(pilot: Pilot[object]) -> None:
         await settle(pilot)
-        question = ConfirmScreen("Restart sglang-kimi on ct200", body, "Restart", typed="ct200")
+        moment = [100.0]
+        words = Words("Restart sglang-kimi on ct200", body, "Restart", typed="ct200")
+        question = ConfirmScreen(words, clock=lambda: moment[0])
         await app.push_screen(question)
-        question._deaf_until = 0.0
-        question._listen()
+        moment[0] += 1.0
+        question._look()
         await pilot.pause()
 
     assert snap_compare(app, terminal_size=size, run_before=run)

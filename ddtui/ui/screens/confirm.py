@@ -1,135 +1,193 @@
-"""A question before something that cannot be taken back. Cancel has the focus."""
+"""A question before something that cannot be taken back. Cancel is chosen."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from time import monotonic
 
+from rich.text import Text
 from textual import events, on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.screen import ModalScreen
-from textual.widgets import Button, Input, Static
+from textual.widgets import Button, Static
 
-OPENING = 0.3
-"""Seconds after opening in which keys are not meant for the question."""
-QUIET = 0.05
-"""Seconds of silence that end a burst of keys, as from a paste into the terminal."""
+from ddtui.ui.deliberate import OPENING, QUIET, Deliberation
+from ddtui.ui.ink import Row, rows_text
+
+_SCROLL = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "home": -1_000, "end": 1_000}
+Body = Callable[[int], Sequence[Row]]
+"""Rows of text for a width in cells."""
 
 
-class ConfirmScreen(ModalScreen[bool]):
-    """Gives True only when the operator chose the action, not by a burst of keys typed before."""
+@dataclass(frozen=True)
+class Words:
+    """What the question says."""
+
+    title: str
+    """What would happen, in a few words."""
+    body: str | Body
+    """What it means. A string is shown as it is, without markup."""
+    action: str = ""
+    """The word on the button that does it: `Restart`, not `Yes`; empty where nothing can be."""
+    typed: str = ""
+    """A word that must be typed before the button works; empty for none."""
+    refuse: str = ""
+    """The word on a button that says no for good, where cancelling only puts it off."""
+    cancel: str = "Cancel"
+
+
+class ConfirmScreen(ModalScreen[bool | None]):
+    """Gives True only when the operator chose the action, not by keys that merely arrived.
+
+    False for no; None for `not now`, of a question that has both. It takes all keys itself, so that
+    `ddtui.ui.deliberate` judges every one of them; nothing in it has the focus.
+    """
 
     AUTO_FOCUS = ""
-    BINDINGS = [
-        Binding("escape", "cancel", "Cancel", show=False),
-        Binding("left,right", "other", "Other button", show=False),
-        Binding("up", "scroll(-1)", show=False),
-        Binding("down", "scroll(1)", show=False),
-    ]
     DEFAULT_CSS = """
     ConfirmScreen { align: center middle; }
     ConfirmScreen > Vertical {
-        width: 76; max-width: 96%; height: auto; max-height: 94%;
-        background: $surface; border: heavy $warning; padding: 1 2 0 2;
+        width: 100; max-width: 96%; height: auto; max-height: 96%;
+        background: $surface; border: heavy $warning; padding: 0 2;
     }
-    ConfirmScreen VerticalScroll { height: auto; max-height: 30vh; scrollbar-size-vertical: 1; }
-    ConfirmScreen Input { background: $panel; }
-    ConfirmScreen #typed { margin-top: 1; color: $label; }
-    ConfirmScreen Horizontal { height: auto; margin-top: 1; align-horizontal: right; }
-    ConfirmScreen Button { margin-left: 2; }
+    ConfirmScreen VerticalScroll { height: auto; scrollbar-size-vertical: 1; }
+    ConfirmScreen #typed { height: 1; color: $label; margin-top: 1; }
+    ConfirmScreen #note { height: 1; color: $warning; }
+    ConfirmScreen Horizontal { height: 1; align-horizontal: right; }
+    ConfirmScreen Button {
+        margin-left: 2; height: 1; border: none; min-width: 12; padding: 0 1;
+        background: $panel; color: $foreground; text-style: none;
+        &.-chosen { background: $primary; color: $background; text-style: bold; }
+        &#do.-chosen { background: $error; color: $background; text-style: bold; }
+    }
     """
 
     def __init__(
         self,
-        title: str,
-        body: str | Content,
-        action: str,
+        words: Words,
         *,
-        typed: str = "",
-        clock: Callable[[], float] = time.monotonic,
+        unasked: bool = False,
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         """Prepare the question.
 
         Args:
-            title: What would happen, in a few words.
-            body: What it means. A string is shown as it is, without markup.
-            action: The word on the button that does it: `Restart`, not `Yes`.
-            typed: A word that must be typed before the button works; empty for none.
-            clock: Seconds of a clock that only goes forward.
+            words: What it says.
+            unasked: It comes up by itself, perhaps while the operator types something else: it then
+                waits longer before it listens.
+            clock: Seconds of the clock that key events carry.
         """
         super().__init__()
-        self._heading = title
-        self._body = body if isinstance(body, Content) else Content(body)
-        self._action = action
-        self._typed = typed
+        self.words = words
         self._clock = clock
-        self._deaf_until = 0.0
-        self._listening = False
+        answers = ["cancel"]
+        answers += ["refuse"] if words.refuse else []
+        answers += ["do"] if words.action else []
+        self._answers = answers
+        self._opening, self._quiet = (1.5, 1.0) if unasked else (OPENING, QUIET)
+        self.deliberation = Deliberation(clock(), answers, word=words.typed)
+        self._width = 0
 
     def compose(self) -> ComposeResult:
+        labels = {
+            "cancel": self.words.cancel,
+            "refuse": self.words.refuse,
+            "do": self.words.action,
+        }
         with Vertical() as box:
-            box.border_title = Content(f" {self._heading} ")
+            box.border_title = Content(self.words.title)
             with VerticalScroll(can_focus=False):
-                yield Static(self._body)
-            if self._typed:
-                yield Static(Content(f"Type {self._typed} to go on:"), id="typed")
-                yield Input(id="word", compact=True)
+                yield Static(id="body")
+            if self.words.typed:
+                yield Static(id="typed")
+            yield Static(id="note")
             with Horizontal():
-                yield Button(Content("Cancel"), id="cancel")
-                yield Button(
-                    Content(self._action), id="do", variant="error", disabled=bool(self._typed)
-                )
+                for answer in self._answers:
+                    button = Button(Content(labels[answer]), id=answer, compact=True)
+                    button.can_focus = False
+                    button.active_effect_duration = 0
+                    yield button
 
     def on_mount(self) -> None:
-        self._deaf_until = self._clock() + OPENING
-        self.set_timer(OPENING, self._listen)
+        self.deliberation = Deliberation(
+            self._clock(),
+            self._answers,
+            word=self.words.typed,
+            opening=self._opening,
+            quiet=self._quiet,
+        )
+        self._look()
+
+    def on_resize(self) -> None:
+        width = max(20, min(100, int(self.size.width * 0.96)) - 7)
+        others = 5 + (2 if self.words.typed else 0)
+        room = max(2, int(self.size.height * 0.96) - others)
+        self.query_one(VerticalScroll).styles.max_height = room
+        if width != self._width:
+            self._width = width
+            body = self.words.body
+            text = body if isinstance(body, str) else ""
+            rows = None if isinstance(body, str) else body(width)
+            shown = Text(text) if rows is None else rows_text(rows, self.app.theme_variables)
+            self.query_one("#body", Static).update(shown)
 
     async def on_event(self, event: events.Event) -> None:
-        # Nothing has the focus yet, so keys come here: those typed before it was read end.
-        if isinstance(event, events.Key | events.Paste) and not self._listening:
-            self._deaf_until = max(self._deaf_until, self._clock() + QUIET)
+        if isinstance(event, events.Key | events.Paste):
             event.stop()
             event.prevent_default()
+            if isinstance(event, events.Paste):
+                self.deliberation.paste(event.time)
+            elif event.key in _SCROLL:
+                self.deliberation.moved(event.time)
+                scroll = self.query_one(VerticalScroll)
+                scroll.scroll_relative(y=_SCROLL[event.key], animate=False)
+            else:
+                self.deliberation.key(event.key, event.character, event.time)
+            self._look()
             return
         await super().on_event(event)
 
-    def _listen(self) -> None:
-        """Give Cancel the focus, once keys have been quiet."""
-        left = self._deaf_until - self._clock()
-        if self._listening:
-            return
-        if left > 0:
-            self.set_timer(left, self._listen)
-            return
-        self._listening = True
-        self.query_one("#cancel", Button).focus()
-
-    @on(Input.Changed, "#word")
-    def _compare(self, event: Input.Changed) -> None:
-        self.query_one("#do", Button).disabled = event.value.strip() != self._typed
-
-    @on(Input.Submitted, "#word")
-    def _to_button(self) -> None:
-        button = self.query_one("#do", Button)
-        if not button.disabled:
-            button.focus()  # typing the word is one step, doing it another
-
     @on(Button.Pressed)
-    def _answer(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "do")
+    def _clicked(self, event: Button.Pressed) -> None:
+        self.deliberation.click(event.button.id or "", self._clock())
+        self._look()
 
-    def action_cancel(self) -> None:
-        """Close without doing anything."""
-        self.dismiss(False)
+    def _look(self) -> None:
+        """Show where the question stands; close it once it is answered."""
+        asked = self.deliberation
+        if not self.is_attached:
+            return
+        if asked.answer is not None:
+            self._close(asked.answer)
+            return
+        now = self._clock()
+        chosen = asked.answers[asked.chosen] if asked.listening(now) else ""
+        for button in self.query(Button):
+            button.set_class(button.id == chosen, "-chosen")
+            button.disabled = button.id != "cancel" and not asked.word_given
+        if self.words.typed:
+            line = Content(f"Type {self.words.typed} to go on: ")
+            line = line.append(Content.styled(asked.typed + "_", "bold $foreground"))
+            self.query_one("#typed", Static).update(line)
+        self.query_one("#note", Static).update(Content(asked.note or self._hint(now)))
+        if (due := asked.due(now)) is not None:
+            self.set_timer(max(0.01, due), self._when_due)
 
-    def action_scroll(self, step: int) -> None:
-        """Scroll a long text."""
-        self.query_one(VerticalScroll).scroll_relative(y=step, animate=False)
+    def _hint(self, now: float) -> str:
+        return "" if self.deliberation.listening(now) else "..."
 
-    def action_other(self) -> None:
-        """Focus the other button."""
-        do, cancel = self.query_one("#do", Button), self.query_one("#cancel", Button)
-        (cancel if do.has_focus or do.disabled else do).focus()
+    def _when_due(self) -> None:
+        # Keys that came before this moment may still wait in the queues of app and screen.
+        self.app.call_later(self.call_later, self._settle)
+
+    def _settle(self) -> None:
+        self.deliberation.settle(self._clock())
+        self._look()
+
+    def _close(self, answer: str) -> None:
+        if self.is_current:
+            no = None if self.words.refuse else False
+            self.dismiss({"do": True, "refuse": False}.get(answer, no))

@@ -33,6 +33,11 @@ ABOUT = {
         "All configured hosts. ddtui watches one at a time: choosing another one closes this "
         "connection and opens that host."
     ),
+    Scope.PRESETS: (
+        "Presets, what each would change of the unit as it is configured now, and what speaks "
+        "against it. Nothing is stopped before you have confirmed it, and nothing is stopped for "
+        "what cannot work."
+    ),
 }
 """What each screen is, in a few words."""
 

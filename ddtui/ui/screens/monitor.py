@@ -9,7 +9,7 @@ from textual.widgets import Footer
 from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.layout import Need, Part, Plan, alert_room, plan
-from ddtui.ui.messages import PauseToggled
+from ddtui.ui.messages import ChangeDismissed, PauseToggled
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown, loading
 from ddtui.ui.widgets.alerts import Alerts, alert_rows
@@ -21,6 +21,7 @@ from ddtui.ui.widgets.load import LoadPanel, warning_rows
 from ddtui.ui.widgets.log_tail import LogTail
 from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
 from ddtui.ui.widgets.readiness import ReadinessPanel, has_loaded
+from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows
 from ddtui.ui.widgets.too_small import TooSmall
 
 
@@ -43,6 +44,7 @@ class MonitorScreen(LiveScreen):
         with Container(id="panels"):
             yield Header(id=Part.HEADER)
             yield Alerts(id=Part.ALERTS)
+            yield ReconfigurationPanel(id=Part.CHANGE)
             yield GpuPanel(id=Part.GPUS)
             yield EnginePanel(id=Part.ENGINE)
             yield LoadPanel(id=Part.LOAD)
@@ -85,6 +87,10 @@ class MonitorScreen(LiveScreen):
         """Freeze what is shown, or go on."""
         self.post_message(PauseToggled())
 
+    def action_hide(self) -> None:
+        """Hide a reconfiguration that has ended."""
+        self.post_message(ChangeDismissed())
+
 
 def needs(shown: Shown, width: int, height: int) -> Need:
     """What decides the plan, from a snapshot."""
@@ -94,7 +100,9 @@ def needs(shown: Shown, width: int, height: int) -> Need:
     if shot.load is not None:
         phases = len([each for each in shot.load.phases if each.phase is not Phase.READY])
     warnings = len(warning_rows(shot.load, shown)) if shot.load is not None else 0
+    view = shown.reconfiguration
     return Need(
+        change=len(compact_rows(view, shown, width - 4)) if view is not None else 0,
         gpus=len(shot.gpus),
         foreign=int(foreign_processes(shot.processes)),
         alerts=len(alert_rows(shown, width, alert_room(height))),

@@ -1,0 +1,283 @@
+"""Turns the wish to change a host into a change: only through a question that was confirmed."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any
+
+from textual.app import App
+
+from ddtui.core.clock import Clock
+from ddtui.core.launch import Plan, Request
+from ddtui.core.snapshot import Snapshot
+from ddtui.ui import questions
+from ddtui.ui.glyphs import Glyphs
+from ddtui.ui.screens.confirm import ConfirmScreen, Words
+from ddtui.ui.source import ControlProblem, ControlSource, Question, ReconfigurationView
+from ddtui.ui.widgets.reconfiguration import visible
+
+LOOK_INTERVAL = 5.0
+"""Seconds between two looks for who else changes the unit, while that is shown."""
+SLOW = 1.0
+"""Seconds after which a question that comes is one that the operator no longer waits for."""
+
+
+class ControlDesk:
+    """Asks, and starts what was confirmed. Every start of a change goes through `_confirmed`."""
+
+    def __init__(
+        self,
+        app: App[Any],
+        control: ControlSource,
+        snapshot: Callable[[], Snapshot],
+        *,
+        clock: Clock,
+        glyphs: Glyphs,
+        read_only: bool = False,
+        key_clock: Callable[[], float] = monotonic,
+    ) -> None:
+        """`key_clock` is the one that key events carry, replaced where time must stand still."""
+        self.control = control
+        self.read_only = read_only
+        self.trouble = ""
+        self._app = app
+        self._snapshot = snapshot
+        self._clock = clock
+        self._glyphs = glyphs
+        self._key_clock = key_clock
+        self._dismissed = ""
+        self._asked: set[str] = set()
+        self._open_question: tuple[str, ConfirmScreen] | None = None
+        self._working = False
+
+    # ---- what is shown ----------------------------------------------------------------------
+
+    @property
+    def view(self) -> ReconfigurationView | None:
+        """The reconfiguration that the operator should see."""
+        view = self.control.reconfiguration
+        if view is None or view.id == self._dismissed or not visible(view, self._clock()):
+            return None
+        return view
+
+    @property
+    def can_decide(self) -> bool:
+        """Whether something waits for the operator."""
+        view = self.control.reconfiguration
+        return view is not None and (view.question is not None or view.interrupted)
+
+    @property
+    def carrying_on(self) -> bool:
+        """Whether a reconfiguration would stand still without this ddtui."""
+        view = self.control.reconfiguration
+        return view is not None and view.running and view.here
+
+    def dismiss(self) -> None:
+        """Hide a reconfiguration that has ended."""
+        view = self.view
+        if view is not None and view.ending:
+            self._dismissed = view.id
+
+    def tick(self) -> None:
+        """Called often: ask what must be decided, close what no longer must, tell of trouble."""
+        problem = self.control.take_trouble()
+        if problem is not None:
+            self._tell("It came to nothing", problem)
+        view = self.control.reconfiguration
+        question = view.question if view is not None else None
+        if self._open_question is not None:
+            asked, screen = self._open_question
+            if screen not in self._app.screen_stack:
+                self._open_question = None
+            elif (question is None or question.id != asked) and screen.is_current:
+                screen.dismiss(None)
+            return
+        if self.read_only or view is None or question is None or question.id in self._asked:
+            return
+        if not isinstance(self._app.screen, ConfirmScreen):
+            self._ask_question(question, view, unasked=True)
+
+    async def look(self) -> None:
+        """Ask who has the lock, and read the history."""
+        try:
+            await self.control.look()
+        except ControlProblem as problem:
+            self.trouble = problem.what
+        else:
+            self.trouble = ""
+
+    # ---- what is asked ----------------------------------------------------------------------
+
+    def apply(self, request: Request) -> None:
+        """Plan, show all that would change, and apply it when that is confirmed."""
+
+        async def prepared() -> Plan:
+            return await self.control.plan(request)
+
+        self._plan_and_ask("Apply", prepared, self._ask_apply)
+
+    def rollback(self) -> None:
+        """Show what would come back, and roll back when that is confirmed."""
+        self._plan_and_ask("Roll back", self.control.rollback_plan, self._ask_rollback)
+
+    def restart(self) -> None:
+        """Ask, and restart when that is confirmed."""
+
+        async def prepared() -> None:
+            return None
+
+        self._plan_and_ask("Restart", prepared, lambda _none, late: self._ask_restart(late))
+
+    def decide(self) -> None:
+        """Answer what is asked, or carry on what was interrupted."""
+        view = self.control.reconfiguration
+        if self.read_only or view is None:
+            return
+        if view.question is not None:
+            self._ask_question(view.question, view, unasked=False)
+        elif view.interrupted:
+            words = questions.resume_words(view, self._snapshot(), self.control.holder)
+            self._ask(words, lambda: self._start(self.control.resume))
+
+    def leave(self, host: str, then: Callable[[], None]) -> None:
+        """Ask before ddtui is left in the middle of something."""
+        view = self.control.reconfiguration
+        if view is None or not self.carrying_on:
+            then()
+        elif not isinstance(self._app.screen, ConfirmScreen):
+            self._ask(questions.leave_words(view, host), then)
+
+    # ---- within -----------------------------------------------------------------------------
+
+    def _plan_and_ask(
+        self,
+        title: str,
+        prepare: Callable[[], Awaitable[Any]],
+        ask: Callable[[Any, bool], None],
+    ) -> None:
+        if self.read_only or self._working or isinstance(self._app.screen, ConfirmScreen):
+            return
+        if (problem := self._under_way()) is not None:
+            self._tell(f"{title}: not possible now", problem)
+            return
+        self._working = True
+        self._app.run_worker(self._prepared(title, prepare, ask), group="control")
+
+    async def _prepared(
+        self,
+        title: str,
+        prepare: Callable[[], Awaitable[Any]],
+        ask: Callable[[Any, bool], None],
+    ) -> None:
+        began = self._clock()
+        try:
+            await self.control.look()
+            plan = await prepare()
+        except ControlProblem as problem:
+            self._tell(f"{title}: not possible now", problem)
+            return
+        finally:
+            self._working = False
+        if not isinstance(self._app.screen, ConfirmScreen):
+            ask(plan, self._clock() - began > SLOW)
+
+    def _under_way(self) -> ControlProblem | None:
+        """What must end first."""
+        view = self.control.reconfiguration
+        if view is None or view.ending:
+            return None
+        if view.interrupted or view.question is not None:
+            words = "was interrupted" if view.interrupted else "waits for your decision"
+            return ControlProblem(f"{view.title} {words}.", "Decide on that first (the key D).")
+        return ControlProblem(f"{view.title} by {view.who} is under way.", "Wait until it ends.")
+
+    def _expected(self, plan: Plan | None) -> tuple[float | None, str]:
+        return (None, "") if plan is None else self.control.expected_load(plan.after)
+
+    def _ask_apply(self, plan: Plan, late: bool) -> None:
+        def words() -> Words:
+            return questions.apply_words(
+                plan,
+                self._snapshot(),
+                self._clock(),
+                self._glyphs,
+                self._expected(plan),
+                self.control.holder,
+            )
+
+        self._confirmed(words, lambda: self.control.apply(plan), late)
+
+    def _ask_rollback(self, plan: Plan, late: bool) -> None:
+        def words() -> Words:
+            return questions.rollback_words(
+                plan,
+                self._snapshot(),
+                self._clock(),
+                self._glyphs,
+                self._expected(plan),
+                self.control.holder,
+            )
+
+        self._confirmed(words, self.control.rollback, late)
+
+    def _ask_restart(self, late: bool) -> None:
+        def words() -> Words:
+            snapshot = self._snapshot()
+            load = snapshot.load
+            known = load is not None and load.finished and load.ended is not None
+            seconds = load.ended - load.began if load is not None and load.ended else None
+            expected = (seconds, "the last one") if known else (None, "")
+            return questions.restart_words(snapshot, self._clock(), expected, self.control.holder)
+
+        self._confirmed(words, self.control.restart, late)
+
+    def _confirmed(
+        self, words: Callable[[], Words], start: Callable[[], None], late: bool = False
+    ) -> None:
+        """Ask; start it on yes, unless requests have come up meanwhile: then ask anew."""
+        asked = words()
+
+        def answered() -> None:
+            now = words()
+            if (now.typed and not asked.typed) or not now.action:
+                self._confirmed(words, start)
+            else:
+                self._start(start)
+
+        self._ask(asked, answered, unasked=late)
+
+    def _start(self, start: Callable[[], None]) -> None:
+        if self.read_only:
+            return
+        try:
+            start()
+        except ControlProblem as problem:
+            self._tell("Not started", problem)
+
+    def _ask_question(
+        self, question: Question, view: ReconfigurationView, *, unasked: bool
+    ) -> None:
+        self._asked.add(question.id)
+        words = questions.question_words(question, view, self._snapshot())
+        screen = ConfirmScreen(words, unasked=unasked, clock=self._key_clock)
+
+        def answered(yes: bool | None) -> None:
+            self._open_question = None
+            if yes is not None:
+                self.control.answer(question, yes=yes)
+
+        self._open_question = (question.id, screen)
+        self._app.push_screen(screen, answered)
+
+    def _ask(self, words: Words, yes: Callable[[], None], *, unasked: bool = False) -> None:
+        def answered(answer: bool | None) -> None:
+            if answer:
+                yes()
+
+        screen = ConfirmScreen(words, unasked=unasked, clock=self._key_clock)
+        self._app.push_screen(screen, answered)
+
+    def _tell(self, title: str, problem: ControlProblem) -> None:
+        words = questions.problem_words(title, problem)
+        self._app.push_screen(ConfirmScreen(words, unasked=True, clock=self._key_clock))

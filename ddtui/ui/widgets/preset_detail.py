@@ -1,0 +1,150 @@
+"""What a preset would change of the unit, and what speaks against it: the right of the Presets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from textual import events
+
+from ddtui.core.launch import Plan, Request
+from ddtui.ui import format as fmt
+from ddtui.ui.ink import Ink, Row, wrapped
+from ddtui.ui.plan_rows import asked_rows, change_rows, finding_rows, verdict_row
+from ddtui.ui.shown import Shown
+from ddtui.ui.source import ControlProblem, PresetView
+from ddtui.ui.widgets.canvas import Drawing, Panel
+
+
+@dataclass(frozen=True)
+class Detail:
+    """What is shown."""
+
+    preset: PresetView | None = None
+    request: Request = field(default_factory=Request)
+    own: Request = field(default_factory=Request)
+    """What was set beside the preset."""
+    plan: Plan | None = None
+    planned_at: float | None = None
+    """When the plan was made: Unix seconds, operator's clock."""
+    working: bool = False
+    """Whether a newer plan is being made."""
+    problem: ControlProblem | None = None
+    """Why there is no plan."""
+    problems: str = ""
+    """Why there are no presets."""
+
+
+class PresetDetail(Panel):
+    """Scrolls by pages; keeps its place while the plan is made anew."""
+
+    def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's own name for it)
+        super().__init__(id=id)
+        self._detail = Detail()
+        self._offset = 0
+        self._rows = 0
+        self._height = 1
+
+    def tell(self, detail: Detail) -> None:
+        """Show another detail; of another preset from its first line."""
+        names = [each.preset.name if each.preset else "" for each in (detail, self._detail)]
+        if names[0] != names[1]:
+            self._offset = 0
+        self._detail = detail
+        if self._shown is not None:
+            self.show(self._shown)
+
+    def page(self, step: int) -> None:
+        """Scroll by pages."""
+        self._scroll(step * max(1, self._height - 1))
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self._scroll(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self._scroll(-3)
+
+    def _scroll(self, rows: int) -> None:
+        self._offset = max(0, min(self._offset + rows, self._rows - self._height))
+        if self._shown is not None:
+            self.show(self._shown)
+
+    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+        rows = detail_rows(self._detail, shown, width)
+        self._rows, self._height = len(rows), max(1, height)
+        self._offset = max(0, min(self._offset, len(rows) - height))
+        preset = self._detail.preset
+        name = fmt.clean(preset.name) if preset is not None else ""
+        drawing = Drawing(title=Row(name or "No preset", Ink.TITLE))
+        if self._detail.own != Request():
+            drawing.title.add("  + set here", Ink.WARN)
+        if len(rows) > height:
+            last = min(len(rows), self._offset + height)
+            drawing.note = Row(f"{self._offset + 1}-{last} of {len(rows)}", Ink.LABEL)
+        drawing.rows = rows[self._offset : self._offset + height]
+        return drawing
+
+
+def detail_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
+    """All rows; the verdict and the changes first."""
+    rows: list[Row] = []
+    if detail.problems:
+        rows += wrapped(detail.problems, width, Ink.BAD)
+    if shown.holder:
+        rows += wrapped(f"{shown.glyphs.warn} LOCKED by {shown.holder}", width, Ink.WARN)
+    rows += _state_rows(detail, shown, width)
+    preset = detail.preset
+    if preset is not None and preset.description:
+        rows += wrapped(preset.description, width)
+    plan = detail.plan
+    if plan is not None and plan.changes:
+        rows += _section("Changes", change_rows(plan.changes, width, shown.glyphs, _report(shown)))
+    if plan is not None and plan.findings:
+        rows += _section("Checks", finding_rows(plan.findings, width, shown.glyphs))
+    asked = asked_rows(detail.request, detail.own, width)
+    if asked:
+        rows += _section("Asks for", asked)
+    elif preset is not None and not preset.name:
+        key = shown.keys.get("presets.edit", "")
+        rows += _section("Asks for", [Row(f"nothing yet; {key} sets something", Ink.LABEL)])
+    if preset is not None and preset.name:
+        rows += _section("From", _origin(preset, width))
+    return rows
+
+
+def _report(shown: Shown) -> Mapping[str, object] | None:
+    info = shown.snapshot.server_info
+    return info.arguments if info is not None else None
+
+
+def _state_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
+    """The verdict, or why there is none."""
+    if detail.problem is not None:
+        rows = wrapped(f"No plan: {detail.problem.what}", width, Ink.BAD)
+        for line in detail.problem.remedy.splitlines():
+            rows += wrapped(line, width, Ink.TEXT)
+        return rows
+    if detail.plan is None:
+        words = "working out what it would change" if shown.connected else "not connected"
+        return [Row(f"{shown.glyphs.running} {words} ...", Ink.LABEL)]
+    row = verdict_row(detail.plan, shown.glyphs)
+    if not shown.connected and detail.planned_at is not None:
+        row.add(f"  as of {fmt.clock(detail.planned_at)}, not connected now", Ink.WARN)
+    elif detail.working:
+        row.add("  ...", Ink.LABEL)
+    return [row.cut(width)]
+
+
+def _section(title: str, rows: list[Row]) -> list[Row]:
+    return [Row(), Row(title, Ink.TITLE), *rows]
+
+
+def _origin(preset: PresetView, width: int) -> list[Row]:
+    rows = wrapped(preset.source, width, Ink.LABEL)
+    if preset.extends:
+        rows += wrapped(f"extends {', '.join(preset.extends)}", width, Ink.LABEL)
+    if preset.note:
+        rows += wrapped(preset.note, width, Ink.LABEL)
+    return rows

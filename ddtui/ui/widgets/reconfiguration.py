@@ -1,0 +1,199 @@
+"""A reconfiguration: its steps, what it waits for, and how it ended with the proof or the cause."""
+
+from __future__ import annotations
+
+from rich.cells import cell_len
+
+from ddtui.ui import format as fmt
+from ddtui.ui.glyphs import Glyphs
+from ddtui.ui.ink import Ink, Row, flow, wrapped
+from ddtui.ui.shown import Shown
+from ddtui.ui.source import ProofView, Question, ReconfigurationView, StepStatus, StepView
+from ddtui.ui.widgets.canvas import Drawing, Panel
+
+ENDED_SHOWN = 180.0
+"""Seconds for which one that ended well is shown; one that did not stays until it is dismissed."""
+_NAME = 13
+_MOST_EVIDENCE = 6
+_LOADING = frozenset({"starting", "loading"})
+
+
+def visible(view: ReconfigurationView | None, now: float) -> bool:
+    """Whether there is one that the operator should see."""
+    if view is None:
+        return False
+    if not view.succeeded or view.ended is None:
+        return True
+    return now - view.ended <= ENDED_SHOWN
+
+
+class ReconfigurationPanel(Panel):
+    """Shows `Shown.reconfiguration`: each step in a line where there is room, else in a row."""
+
+    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+        view = shown.reconfiguration
+        if view is None:
+            return Drawing()
+        drawing = Drawing(title=title_row(view, shown.glyphs), note=time_row(view, shown))
+        drawing.rows = fitting_rows(view, shown, width, height)
+        return drawing
+
+
+def title_row(view: ReconfigurationView, glyphs: Glyphs) -> Row:
+    """What it is, and where it stands."""
+    words = f"{view.kind.capitalize()} {view.preset}".strip()
+    row = Row(fmt.clean(words)[:48], Ink.TITLE).add("  ")
+    if view.question is not None:
+        return row.add(f" {glyphs.warn} DECIDE ", Ink.WARN_BADGE)
+    if view.interrupted:
+        return row.add(f" {glyphs.warn} INTERRUPTED ", Ink.WARN_BADGE)
+    if not view.ending:
+        step = next((each.name for each in view.steps if each.status is StepStatus.RUNNING), "")
+        return row.add(f" {glyphs.running} {fmt.clean(step or 'running').upper()} ", Ink.BUSY_BADGE)
+    if view.succeeded:
+        return row.add(f" {glyphs.ok} {view.ending.upper()} ", Ink.GOOD_BADGE)
+    ink = Ink.WARN_BADGE if view.ending == "rolled back" else Ink.BAD_BADGE
+    return row.add(f" {glyphs.failed} {fmt.clean(view.ending).upper()} ", ink)
+
+
+def time_row(view: ReconfigurationView, shown: Shown) -> Row:
+    """How long it goes on, and when the engine will be ready."""
+    if view.ended is not None:
+        row = Row(f"after {fmt.duration(view.ended - view.began)}", Ink.LABEL)
+        return row.add(f", {fmt.ago(shown.now - view.ended)} ago", Ink.LABEL)
+    row = Row(fmt.duration(shown.now - view.began), Ink.STRONG)
+    step = next((each.name for each in view.steps if each.status is StepStatus.RUNNING), "")
+    load = shown.snapshot.load
+    if step in _LOADING and load is not None and not load.finished and load.eta_seconds is not None:
+        row.add(f", ready in {fmt.duration(load.eta_seconds)}", Ink.STRONG)
+        if load.eta_source:
+            row.add(f" by {fmt.clean(load.eta_source)}", Ink.LABEL)
+    return row
+
+
+def fitting_rows(view: ReconfigurationView, shown: Shown, width: int, height: int) -> list[Row]:
+    """One line a step, or all steps in running text where that is too much for `height`."""
+    told = _told(view, shown, width)
+    full = [row for each in view.steps for row in step_rows(each, shown, width)]
+    if len(full) + len(told) <= height:
+        return [*full, *told]
+    return [*compact_steps(view, shown, width), *_detail(view, width), *told][:height]
+
+
+def compact_rows(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
+    """All that matters, in as few lines as it takes."""
+    return [
+        *compact_steps(view, shown, width),
+        *_detail(view, width),
+        *_told(view, shown, width),
+    ]
+
+
+def compact_steps(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
+    """The steps one after the other, as many in a line as fit."""
+    pieces = []
+    for step in view.steps:
+        symbol, ink = _look(step.status, shown.glyphs)
+        row = Row(f"{symbol} ", ink).add(fmt.clean(step.name), _name_ink(step))
+        seconds = _seconds(step, shown)
+        if seconds is not None and (seconds >= 1 or step.status is StepStatus.RUNNING):
+            row.add(f" {fmt.duration(seconds)}", Ink.LABEL)
+        pieces.append(row)
+    return flow(pieces, width, 2)
+
+
+def step_rows(step: StepView, shown: Shown, width: int) -> list[Row]:
+    """One step: symbol, name, when it began, how long it took; and what goes on in it."""
+    symbol, ink = _look(step.status, shown.glyphs)
+    row = Row(f"{symbol} ", ink).put(fmt.clean(step.name), _NAME, _name_ink(step)).add(" ")
+    if step.began is None:
+        return [row.cut(width)]
+    row.put(fmt.clock(step.began), 9, Ink.LABEL)
+    row.put(fmt.duration(_seconds(step, shown)), 10, _name_ink(step))
+    detail = fmt.clean(step.detail)
+    ink = Ink.BAD if step.status is StepStatus.FAILED else Ink.LABEL
+    if row.width + cell_len(detail) <= width or step.status is not StepStatus.RUNNING:
+        return [row.add(detail, ink).cut(width)]
+    held = Ink.WARN if step.name == "releasing" else ink
+    return [row, *wrapped(detail, width, held, indent=2)[:4]]
+
+
+def _seconds(step: StepView, shown: Shown) -> float | None:
+    if step.began is None or step.seconds is not None:
+        return step.seconds
+    return max(0.0, shown.now - step.began) if step.status is StepStatus.RUNNING else None
+
+
+def _name_ink(step: StepView) -> Ink:
+    return {
+        StepStatus.PENDING: Ink.LABEL,
+        StepStatus.RUNNING: Ink.STRONG,
+        StepStatus.DONE: Ink.TEXT,
+        StepStatus.FAILED: Ink.BAD,
+    }[step.status]
+
+
+def _look(status: StepStatus, glyphs: Glyphs) -> tuple[str, Ink]:
+    return {
+        StepStatus.PENDING: (glyphs.pending, Ink.LABEL),
+        StepStatus.RUNNING: (glyphs.running, Ink.BUSY),
+        StepStatus.DONE: (glyphs.ok, Ink.GOOD),
+        StepStatus.FAILED: (glyphs.failed, Ink.BAD),
+    }[status]
+
+
+def _detail(view: ReconfigurationView, width: int) -> list[Row]:
+    """What goes on in the running step: what is still held, what the load does."""
+    step = next((each for each in view.steps if each.status is StepStatus.RUNNING), None)
+    if step is None or not step.detail:
+        return []
+    held = step.name == "releasing"
+    return wrapped(step.detail, width, Ink.WARN if held else Ink.LABEL)[:3]
+
+
+def _told(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
+    """What must be decided, what is to be done, how it ended."""
+    if view.question is not None:
+        return question_rows(view.question, shown, width)
+    if view.interrupted:
+        key = shown.keys.get("app.decide", "")
+        words = f"begun by {view.who} and not ended; nobody carries it on"
+        rows = wrapped(words, width, Ink.WARN)
+        return rows + ([Row(f"{key} carries it on", Ink.STRONG)] if key else [])
+    if not view.ending:
+        return [] if view.here else [Row(f"by {fmt.clean(view.who)}", Ink.LABEL)]
+    rows = []
+    if view.cause:
+        rows += wrapped(view.cause, width, Ink.BAD)
+        evidence = [fmt.clean(each) for each in view.evidence if each.strip()]
+        rows += [Row("| ", Ink.LABEL).add(each).cut(width) for each in evidence[:_MOST_EVIDENCE]]
+        if view.remedy:
+            rows += wrapped(f"do: {view.remedy}", width, Ink.TEXT)
+    return [*rows, *proof_rows(view, shown.glyphs, width)]
+
+
+def question_rows(question: Question, shown: Shown, width: int) -> list[Row]:
+    """What waits for the operator, and by which key."""
+    rows = wrapped(question.text, width, Ink.BAD)[:4]
+    words = {
+        "rollback": "Roll back to what was in force before?",
+        "orphans": "End what is left of the old engine?",
+    }[question.kind]
+    key = shown.keys.get("app.decide", "")
+    return [*rows, Row(words, Ink.STRONG).add(f"  {key} decides" if key else "", Ink.WARN)]
+
+
+def proof_rows(view: ReconfigurationView, glyphs: Glyphs, width: int) -> list[Row]:
+    """What became of each change, by the server's own report."""
+    return [_proof_row(each, glyphs, width) for each in view.proofs]
+
+
+def _proof_row(proof: ProofView, glyphs: Glyphs, width: int) -> Row:
+    symbol, ink = (glyphs.ok, Ink.GOOD) if proof.taken else (glyphs.failed, Ink.BAD)
+    row = Row(f"{symbol} ", ink).add(fmt.clean(proof.outcome), ink).add(f"  {proof.name} ")
+    row.add(fmt.clean(proof.requested or "not set"), Ink.STRONG)
+    if proof.resolved is not None and proof.resolved != proof.requested:
+        row.add(f"  reported: {fmt.clean(proof.resolved)}", Ink.LABEL)
+    if proof.reason:
+        row.add(f"  {fmt.clean(proof.reason)}", Ink.LABEL)
+    return row.cut(width)
