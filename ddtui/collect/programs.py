@@ -179,6 +179,11 @@ fi
 show() {
   out=$($ctl show --no-pager -p "$props" -- "$unit" 2>&1); rc=$?
   said=0 asked=0
+  steady=$nl$out
+  for name in MemoryCurrent TasksCurrent; do
+    value=${steady#*"$nl$name="}; value=${value%%"$nl"*}; steady=${steady/"$nl$name=$value"/}
+  done
+  if [ "$steady" = "$last_steady" ]; then calm=$((calm + 1)); else calm=0 last_steady=$steady; fi
   if [ "$rc:$out" = "$last_out" ]; then echo "@same ${EPOCHREALTIME/,/.}"; return; fi
   last_out="$rc:$out"
   frame=("@show $rc ${EPOCHREALTIME/,/.}" "$out")
@@ -191,7 +196,7 @@ show() {
   fi
   printf '%s\\n' "${frame[@]}" "@end"
 }
-last_out= ran= ran_before=
+last_out= last_steady= ran= ran_before= calm=0
 show
 while :; do
   if read -r -t 0.4 _; then quiet=0
@@ -201,7 +206,9 @@ while :; do
   fi
   asked=$((asked + 1)) said=$((said + 1))
   { read -r ran < "/proc/$manager/schedstat" || ran=; } 2>/dev/null
-  if [ $asked -ge 25 ] || [ "$ran" != "$ran_before" ] || [ -z "$ran" ]; then
+  # asking makes the manager run, which hides what else it does in that moment: after a change
+  # it is asked until it has given the same answer twice more
+  if [ $calm -lt 2 ] || [ $asked -ge 25 ] || [ "$ran" != "$ran_before" ] || [ -z "$ran" ]; then
     show; { read -r ran_before < "/proc/$manager/schedstat"; } 2>/dev/null
   elif [ $said -ge 5 ]; then echo "@same ${EPOCHREALTIME/,/.}"; said=0
   fi
