@@ -17,8 +17,10 @@ from ddtui.cli.preset_source import presets_for
 from ddtui.cli.reaching import Overrides
 from ddtui.config.paths import cache_folder
 from ddtui.control.carrying_out import Watching
-from ddtui.control.controller import Asked, Controller, NotPossible
+from ddtui.control.controller import Controller, NotPossible
 from ddtui.control.host_actions import UnitActions
+from ddtui.control.journal import ChangeStore
+from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits
 from ddtui.core.samples import LinkState
@@ -32,7 +34,7 @@ if TYPE_CHECKING:
 
 
 def controller_for(
-    source: Watched, loaded: Loaded, store: Store, limits: Limits | None = None
+    source: Watched, loaded: Loaded, store: ChangeStore, limits: Limits | None = None
 ) -> Controller:
     """The controller of a watched host."""
     settings = source.settings
@@ -52,7 +54,7 @@ def controller_for(
     )
     cache = None if source.host.simulated else cache_folder()
     planner = Planner(source.host, settings, cache=cache, knobs=mapping)
-    return Controller(actions, watching, planner, store.reconfigurations, limits=limits)
+    return Controller(actions, watching, planner, store, limits=limits)
 
 
 @asynccontextmanager
@@ -73,7 +75,7 @@ async def changing(
         if link.state is not LinkState.LIVE:
             kind = LinkRefused if link.state is LinkState.REFUSED else LinkDown
             raise kind(link.detail or f"{name} cannot be reached", link.remedy)
-        yield source, controller_for(source, loaded, store, limits)
+        yield source, controller_for(source, loaded, store.reconfigurations, limits)
     finally:
         await source.close()
         await asyncio.to_thread(store.close)

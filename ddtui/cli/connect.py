@@ -129,13 +129,21 @@ def _load_ui() -> None:
 
 
 async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[str | None, int]:
+    from ddtui.cli.control_source import screen_control
     from ddtui.ui.app import DdtuiApp
     from ddtui.ui.screens.hosts import SwitchHost
 
     settings = _ui_settings(loaded, choices)
     hosts = [find_host(loaded.config, name) for name in known_hosts(loaded.config)]
-    app = DdtuiApp(source, settings=settings, read_only=choices.read_only, hosts=hosts)
-    following = await app.run_async(mouse=settings.mouse)
+    async with screen_control(source, loaded) as control:
+        app = DdtuiApp(
+            source,
+            settings=settings,
+            read_only=choices.read_only,
+            hosts=hosts,
+            control=control,
+        )
+        following = await app.run_async(mouse=settings.mouse)
     name = following.name if isinstance(following, SwitchHost) else None
     return name, app.return_code or 0
 

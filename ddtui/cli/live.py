@@ -14,6 +14,7 @@ from ddtui.collect.settings import HostSettings
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.host_state import HostState
+from ddtui.core.load_history import LoadHistory
 from ddtui.core.log_buffer import CAPACITY
 from ddtui.core.snapshot import Snapshot
 from ddtui.hosts.base import Host
@@ -80,6 +81,11 @@ class Watched:
     def clock(self) -> Clock:
         """The operator's clock."""
         return self._clock
+
+    @property
+    def past_loads(self) -> LoadHistory:
+        """Earlier loads of the host; filled once the store is open."""
+        return self._past.history
 
     def unit_name(self) -> str:
         """The unit that is watched; empty while none is known."""

@@ -95,7 +95,7 @@ def write_default(file: Path, *, force: bool) -> Path | None:
         raise ConfigError.of(
             "exists already and is left as it is; --force replaces it and keeps a .bak", file
         )
-    return _replace(file, default_text())
+    return replace_file(file, default_text())
 
 
 def add_host(file: Path, name: str, values: Mapping[str, Value], *, force: bool) -> Path | None:
@@ -130,7 +130,7 @@ def add_host(file: Path, name: str, values: Mapping[str, Value], *, force: bool)
             section[key] = value
     changed = tomlkit.dumps(document)
     parse(changed, file)
-    return _replace(file, changed)
+    return replace_file(file, changed)
 
 
 def _separate(document: tomlkit.TOMLDocument, hosts: Any) -> None:
@@ -140,7 +140,7 @@ def _separate(document: tomlkit.TOMLDocument, hosts: Any) -> None:
         last.add(tomlkit.nl())
 
 
-def _replace(file: Path, text: str) -> Path | None:
+def replace_file(file: Path, text: str) -> Path | None:
     """Write a file whole or not at all; an older one is kept as `.bak`."""
     target = file.resolve()  # a link, as dotfile managers make them, stays a link
     kept = None

@@ -7,19 +7,20 @@ import getpass
 import os
 import platform
 import uuid
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from typing import Any, Literal
 
 import msgspec
 
 from ddtui.control import drop_in
-from ddtui.control.carrying_out import CarryingOut, EndOrphans, Failure, Watching
+from ddtui.control.carrying_out import CarryingOut, Watching
 from ddtui.control.differences import differences, with_drop_in
 from ddtui.control.drop_in import Header
 from ddtui.control.exec_start import ExecError
-from ddtui.control.host_actions import ActionFailed, RightMissing, UnitActions, UnitText
+from ddtui.control.host_actions import RightMissing, UnitActions, UnitText
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
+from ddtui.control.outcome import Asked, Outcome
 from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.unit_command import CommandRefused, UnitCommand, read_unit
@@ -31,22 +32,11 @@ from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 
 Policy = Literal["ask", "always", "never"]
 Kind = Literal["apply", "rollback", "restart"]
-DIAGNOSIS_DELAY = 1.5
-"""Seconds for the last lines of a failed start to arrive."""
 LINK_AGAIN = 0.5
 
 
 class NotPossible(HostError):
     """A change cannot be made, and nothing was touched: why, and what to do."""
-
-
-class Asked(msgspec.Struct, frozen=True):
-    """How an operator answers while a change goes on; None: no, without asking."""
-
-    rollback: Callable[[str], Awaitable[bool]] | None = None
-    """Whether to roll back; is given the failure."""
-    orphans: EndOrphans | None = None
-    """Whether to end what is left of the old invocation; is given what is still held."""
 
 
 def operator() -> str:
@@ -215,18 +205,21 @@ class Controller:
         await self._check(actions, "")
         return await self._begin(record, actions, on_step, asked)
 
+    async def rollback_plan(self) -> Plan:
+        """What rolling back would change. Raises NotPossible for nothing to go back to."""
+        actions = self._actions_of()
+        text = await actions.read()
+        before = self._command(actions, text).launch
+        after = self._launch_with(actions, text, await self._earlier(actions, text.own))
+        return Plan(Request(), before, after, tuple(self._differences(before, after)), ())
+
     async def rollback(
         self, on_step: OnStep | None = None, *, asked: Asked | None = None
     ) -> ChangeRecord:
-        """Bring back what was in force before the last change. Raises NotPossible for nothing."""
+        """Bring back what was configured before the last change. Raises NotPossible for nothing."""
         actions = self._actions_of()
         text = await actions.read()
         back = await self._earlier(actions, text.own)
-        if back is None:
-            raise NotPossible(
-                f"no earlier configuration of {actions.unit} is known here",
-                "`ddtui history` shows the changes made from this machine",
-            )
         before = self._command(actions, text).launch
         record = self._record("rollback", actions, text, before, before)
         content = back or drop_in.nothing(
@@ -284,8 +277,8 @@ class Controller:
     def _differences(self, before: Launch, after: Launch) -> list[Change]:
         return differences(before, after, self._watching.engine.flags)
 
-    async def _earlier(self, actions: UnitActions, own: str) -> str | None:
-        """The drop-in before the one that is there now: empty for none; None when not known."""
+    async def _earlier(self, actions: UnitActions, own: str) -> str:
+        """The drop-in before the present one; empty for none. Raises NotPossible."""
         records = await self.history()
         present = drop_in.text_hash(own)
         for record in records:
@@ -297,7 +290,12 @@ class Controller:
             actions.unit,
             simulated=actions.host.simulated,
         )
-        return last if last is not None and drop_in.text_hash(last) != present else None
+        if last is None or drop_in.text_hash(last) == present:
+            raise NotPossible(
+                f"no earlier configuration of {actions.unit} is known here",
+                "`ddtui history` shows the changes made from this machine",
+            )
+        return last
 
     async def _check(self, actions: UnitActions, content: str) -> None:
         """Everything that can be known before something is touched."""
@@ -352,7 +350,8 @@ class Controller:
                     work = CarryingOut(
                         actions, self._watching, journal, lock, self._limits, asked.orphans
                     )
-                    await self._to_the_end(work, journal, asked)
+                    outcome = Outcome(work, journal, actions, self._store, self._watching, asked)
+                    await outcome.reach()
             except (LinkDown, ProgramTimeout) as error:
                 journal.say(f"waiting for the host: {error.what}")
                 await asyncio.sleep(LINK_AGAIN)
@@ -367,96 +366,6 @@ class Controller:
                     self._journal = before  # nothing was touched
                 raise
         return journal.record
-
-    async def _to_the_end(self, work: CarryingOut, journal: Journal, asked: Asked) -> None:
-        run, record = journal.run, journal.record
-        if run is None:
-            raise NotPossible("the record of the change holds too little to carry it on")
-        if "back" in record.state:
-            await self._roll_back(work, journal, run, str(record.state["back"]))
-            return
-        try:
-            await work.to(run, record.drop_in)
-        except (Failure, ActionFailed) as failure:
-            await self._failed(work, journal, failure, asked)
-            return
-        end = Step.ROLLED_BACK if record.kind == "rollback" else Step.IN_FORCE
-        await journal.end(end)
-
-    async def _failed(
-        self,
-        work: CarryingOut,
-        journal: Journal,
-        failure: Failure | ActionFailed,
-        asked: Asked,
-    ) -> None:
-        record = journal.record
-        why = failure.why if isinstance(failure, Failure) else failure.what
-        cause = await self._cause(failure, why)
-        await journal.keep(cause=cause)
-        if not record.state.get("stopped") and not (journal.run and journal.run.started):
-            await self._take_back(journal, why)
-            return
-        back = await self._back_to(journal)
-        wanted = record.policy == "always" and back is not None
-        if record.policy == "ask" and back is not None and asked.rollback is not None:
-            wanted = await asked.rollback(str(cause.get("title") or why))
-        if not wanted or back is None:
-            await journal.end(Step.FAILED, why)
-            return
-        run = journal.run
-        before = run.invocation or run.invocation_before if run is not None else ""
-        new = Run(drop_in.text_hash(back), record.drop_in_hash, before)
-        await journal.step(Step.ROLLING_BACK, why)
-        await journal.remember(run=new, back=back, failed=why, prove=[])
-        await self._roll_back(work, journal, new, back)
-
-    async def _roll_back(self, work: CarryingOut, journal: Journal, run: Run, back: str) -> None:
-        try:
-            await work.to(run, back)
-        except (Failure, ActionFailed) as failure:
-            why = failure.why if isinstance(failure, Failure) else failure.what
-            await journal.end(Step.DEGRADED, f"the rollback failed as well: {why}")
-            return
-        await journal.remember(proved=back)
-        await journal.end(Step.ROLLED_BACK, str(journal.record.state.get("failed", "")))
-
-    async def _take_back(self, journal: Journal, why: str) -> None:
-        """Nothing was stopped: put the old drop-in back, and leave the engine alone."""
-        record, actions = journal.record, self._actions_of()
-        facts = await actions.look()
-        if record.kind != "restart" and facts.drop_in == record.drop_in_hash:
-            old = record.before_drop_in or drop_in.nothing(
-                Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
-            )
-            await actions.write(old)
-            await actions.systemctl("daemon-reload")
-        await journal.end(Step.FAILED, f"{why}; nothing was stopped")
-
-    async def _back_to(self, journal: Journal) -> str | None:
-        """What to roll back to: as it was, if that was ready; else what was proved last."""
-        record = journal.record
-        if record.kind != "apply":
-            return None
-        nothing = drop_in.nothing(
-            Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
-        )
-        if record.was_ready:
-            return record.before_drop_in or nothing
-        last = await asyncio.to_thread(
-            self._store.last_in_force, record.host, record.unit, simulated=record.simulated
-        )
-        return (record.before_drop_in if last is None else last) or nothing
-
-    async def _cause(self, failure: Failure | ActionFailed, why: str) -> dict[str, Any]:
-        """Why a start failed: by the journal of its invocation, else by what was seen."""
-        if isinstance(failure, ActionFailed):
-            return {"title": why, "remedy": failure.remedy}
-        if not failure.started:
-            return {"title": why}
-        await asyncio.sleep(DIAGNOSIS_DELAY)
-        found = self._watching.snapshot().diagnosis
-        return {"title": why} if found is None else msgspec.to_builtins(found) | {"seen": why}
 
 
 def _title(record: ChangeRecord) -> str:

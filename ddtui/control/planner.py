@@ -1,4 +1,4 @@
-"""Works out and checks a plan: what is asked, applied to what the unit has, judged by its server."""
+"""Works out and checks a plan: a request, applied to the unit and judged by its server."""
 
 from __future__ import annotations
 

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ddtui.control.carrying_out import Watching as WatchedBy
-from ddtui.control.controller import Asked, Controller
+from ddtui.control.controller import Controller
 from ddtui.control.host_actions import UnitActions
+from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits
 from ddtui.control.rights import sudoers_lines
@@ -59,8 +60,8 @@ class Changer:
         """Plan and apply knobs (or a whole `request`)."""
         request = options.pop("request", None) or Request(knobs=options.pop("knobs"))
         plan = await self.plan(request)
-        options = {"policy": "always", "asked": Asked()} | options
-        return await self.control.apply(plan, self.heard, **options)
+        options.setdefault("policy", "always")
+        return await self.control.apply(plan, self.heard, asked=Asked(), **options)
 
     async def plan(self, request: Request) -> Plan:
         """The plan of a request, which must not be blocked."""

@@ -15,8 +15,9 @@ from ddtui.cli.look import collected
 from ddtui.cli.reaching import Overrides, settings_for
 from ddtui.config.hosts import find_host
 from ddtui.config.load import load
-from ddtui.control.controller import Asked, Controller, NotPossible
+from ddtui.control.controller import Controller, NotPossible
 from ddtui.control.lock import LockHeld
+from ddtui.control.outcome import Asked
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Request
 from ddtui.core.samples import LinkState
@@ -47,7 +48,7 @@ async def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIterato
     try:
         await source.start()
         await collected(source)
-        yield World(host, source, controller_for(source, loaded, store), store)
+        yield World(host, source, controller_for(source, loaded, store.reconfigurations), store)
     finally:
         await source.close()
         store.close()
@@ -113,7 +114,7 @@ async def test_a_killed_ddtui_carries_on(world: World) -> None:
     await reached.wait()
     work.cancel()
     await asyncio.gather(work, return_exceptions=True)
-    other = controller_for(world.source, load(), world.store)
+    other = controller_for(world.source, load(), world.store.reconfigurations)
     left = await other.unfinished()
     assert left is not None
     with pytest.raises(NotPossible, match="interrupted"):

@@ -1,0 +1,362 @@
+"""The controller as the screens see it: views of what goes on, questions, presets."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import uuid
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ddtui.cli.changing import controller_for
+from ddtui.cli.live import Watched
+from ddtui.cli.preset_source import presets_for
+from ddtui.config.errors import ConfigError
+from ddtui.config.load import Loaded
+from ddtui.config.preset_edit import save_preset
+from ddtui.config.presets import PROJECT_FILE, Presets
+from ddtui.control.controller import Controller
+from ddtui.control.held import Remaining
+from ddtui.control.journal import ChangeStore
+from ddtui.control.outcome import Asked
+from ddtui.control.reconfiguration import Step
+from ddtui.core.change_record import ChangeRecord, StepRecord
+from ddtui.core.launch import Change, Launch, Plan, Request
+from ddtui.core.load_history import LoadHistory
+from ddtui.hosts.base import HostError
+from ddtui.store import Store, StoreError
+from ddtui.ui.source import (
+    ControlProblem,
+    PastChange,
+    PresetView,
+    ProofView,
+    Question,
+    ReconfigurationView,
+    SavePlace,
+    StepStatus,
+    StepView,
+)
+
+_ORDER = (
+    *(Step.LOCKED, Step.WRITTEN, Step.RELOADED, Step.STOPPING, Step.RELEASING),
+    *(Step.STARTING, Step.LOADING, Step.VERIFYING),
+)
+
+
+class ControlOfHost:
+    """A `ddtui.ui.source.ControlSource` over a controller."""
+
+    def __init__(
+        self,
+        control: Controller,
+        presets: Callable[[], Presets],
+        loaded: Loaded,
+        past: LoadHistory,
+        flags: Callable[[Sequence[str]], dict[str, str]],
+    ) -> None:
+        self._control = control
+        self._presets = presets
+        self._loaded = loaded
+        self._past = past
+        self._flags = flags
+        self._task: asyncio.Task[None] | None = None
+        self._said = ""
+        self._question: Question | None = None
+        self._answer: asyncio.Future[bool] | None = None
+        self._trouble: ControlProblem | None = None
+        self._left: ChangeRecord | None = None
+        self._holder = ""
+        self._history: tuple[PastChange, ...] = ()
+
+    # ---- what is known -------------------------------------------------------------------------
+
+    @property
+    def reconfiguration(self) -> ReconfigurationView | None:
+        """See ControlSource."""
+        record = self._control.running
+        if record is not None and record.steps:
+            return view_of(record, self._said, self._question)
+        return None if self._left is None else view_of(self._left, "", None, interrupted=True)
+
+    @property
+    def holder(self) -> str:
+        """See ControlSource."""
+        return self._holder
+
+    @property
+    def history(self) -> Sequence[PastChange]:
+        """See ControlSource."""
+        return self._history
+
+    async def look(self) -> None:
+        """See ControlSource."""
+        with_us = self._task is not None and not self._task.done()
+        try:
+            self._holder = "" if with_us else await self._control.holder()
+            records = await self._control.history()
+        except (HostError, StoreError) as error:
+            raise _problem(error) from error
+        self._left = None
+        if records and not records[0].ending and not with_us:
+            self._left = records[0]
+        self._history = tuple(
+            PastChange(
+                each.kind,
+                each.preset,
+                each.who,
+                each.began,
+                each.ending,
+                None if each.ended is None else each.ended - each.began,
+            )
+            for each in records
+        )
+
+    # ---- presets -------------------------------------------------------------------------------
+
+    def presets(self) -> Sequence[PresetView]:
+        """See ControlSource."""
+        found = self._presets()
+        return [
+            PresetView(
+                name,
+                preset.table.description,
+                preset.source,
+                found.request(name),
+                tuple(each.name for each in found.chain(name)[:-1]),
+                preset.note,
+            )
+            for name, preset in found.by_name.items()
+        ]
+
+    def save_places(self) -> Sequence[SavePlace]:
+        """See ControlSource."""
+        return [
+            SavePlace("user", f"your configuration ({self._loaded.path.file})"),
+            SavePlace("project", f"{PROJECT_FILE} in this folder"),
+        ]
+
+    def save_preset(self, name: str, description: str, request: Request, place: str) -> str:
+        """See ControlSource."""
+        file = Path.cwd() / PROJECT_FILE if place == "project" else self._loaded.path.file
+        try:
+            save_preset(file, name, description, request)
+        except ConfigError as error:
+            raise ControlProblem("; ".join(map(str, error.problems))) from error
+        return str(file)
+
+    def expected_load(self, after: Launch) -> tuple[float | None, str]:
+        """See ControlSource: the median of the loads of the same model."""
+        flags = self._flags(after.argv)
+        model = flags.get("model-path") or flags.get("model", "")
+        seconds = sorted(each.seconds for each in self._past.records if each.model == model)
+        if not seconds:
+            return None, ""
+        count = len(seconds)
+        return seconds[count // 2], f"{count} load{'s' if count > 1 else ''} of this model"
+
+    # ---- changing ------------------------------------------------------------------------------
+
+    async def plan(self, request: Request) -> Plan:
+        """See ControlSource."""
+        try:
+            return await self._control.plan(request)
+        except (HostError, StoreError) as error:
+            raise _problem(error) from error
+
+    async def rollback_plan(self) -> Plan:
+        """See ControlSource."""
+        try:
+            return await self._control.rollback_plan()
+        except (HostError, StoreError) as error:
+            raise _problem(error) from error
+
+    def apply(self, plan: Plan) -> None:
+        """See ControlSource."""
+        self._begin(self._control.apply(plan, self._heard, policy="ask", asked=self._asked()))
+
+    def rollback(self) -> None:
+        """See ControlSource."""
+        self._begin(self._control.rollback(self._heard, asked=self._asked()))
+
+    def restart(self) -> None:
+        """See ControlSource."""
+        self._begin(self._control.restart(self._heard, asked=self._asked()))
+
+    def resume(self) -> None:
+        """See ControlSource."""
+        self._begin(self._control.resume(self._heard, asked=self._asked()))
+
+    def answer(self, question: Question, *, yes: bool) -> None:
+        """See ControlSource."""
+        if self._question == question and self._answer is not None and not self._answer.done():
+            self._answer.set_result(yes)
+
+    def take_trouble(self) -> ControlProblem | None:
+        """See ControlSource."""
+        trouble, self._trouble = self._trouble, None
+        return trouble
+
+    async def close(self) -> None:
+        """Stop carrying on; the host goes on with what it was told, and `resume` finds it."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    def _begin(self, work: Coroutine[Any, Any, ChangeRecord]) -> None:
+        if self._task is not None and not self._task.done():
+            work.close()
+            self._trouble = ControlProblem("a change is under way already")
+            return
+        self._said, self._left = "", None
+        self._task = asyncio.create_task(self._work(work), name="reconfiguration")
+
+    async def _work(self, work: Coroutine[Any, Any, ChangeRecord]) -> None:
+        try:
+            await work
+        except (HostError, StoreError) as error:
+            self._trouble = _problem(error)
+        finally:
+            self._question = self._answer = None
+
+    def _heard(self, record: ChangeRecord, step: StepRecord) -> None:
+        self._said = "" if record.steps and record.steps[-1] == step else step.detail
+
+    def _asked(self) -> Asked:
+        async def rollback(why: str) -> bool:
+            return await self._ask("rollback", why)
+
+        async def orphans(left: Remaining) -> bool:
+            return await self._ask("orphans", left.text)
+
+        return Asked(rollback, orphans)
+
+    async def _ask(self, kind: Any, text: str) -> bool:
+        self._question = Question(uuid.uuid4().hex, kind, text)
+        self._answer = asyncio.get_running_loop().create_future()
+        try:
+            return await self._answer
+        finally:
+            self._question = self._answer = None
+
+
+class _Changes:
+    """The store of changes, opened when it is first needed: that would hold up the first screen."""
+
+    def __init__(self) -> None:
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+
+    def _changes(self) -> ChangeStore:
+        with self._opening:
+            if self._store is None:
+                self._store = Store.open()
+        return self._store.reconfigurations
+
+    def put(self, record: ChangeRecord) -> None:
+        self._changes().put(record)
+
+    def step(self, record: ChangeRecord, step: StepRecord) -> None:
+        self._changes().step(record, step)
+
+    def history(
+        self, host: str, *, simulated: bool = False, unit: str = "", most: int = 100
+    ) -> list[ChangeRecord]:
+        return self._changes().history(host, simulated=simulated, unit=unit, most=most)
+
+    def unfinished(self, host: str, unit: str, *, simulated: bool = False) -> ChangeRecord | None:
+        return self._changes().unfinished(host, unit, simulated=simulated)
+
+    def last_in_force(self, host: str, unit: str, *, simulated: bool = False) -> str | None:
+        return self._changes().last_in_force(host, unit, simulated=simulated)
+
+    def close(self) -> None:
+        if self._store is not None:
+            self._store.close()
+
+
+@asynccontextmanager
+async def screen_control(source: Watched, loaded: Loaded) -> AsyncIterator[ControlOfHost]:
+    """What the screens change a host with, until the context is left."""
+    changes = _Changes()
+    control = ControlOfHost(
+        controller_for(source, loaded, changes),
+        lambda: presets_for(loaded, source.name),
+        loaded,
+        source.past_loads,
+        source.engine.flags,
+    )
+    try:
+        yield control
+    finally:
+        await control.close()
+        await asyncio.to_thread(changes.close)
+
+
+def _problem(error: HostError | StoreError) -> ControlProblem:
+    if isinstance(error, StoreError):
+        return ControlProblem(f"{error.what}: {error.why}", error.remedy)
+    return ControlProblem(error.what, error.remedy)
+
+
+def view_of(
+    record: ChangeRecord, said: str, question: Question | None, *, interrupted: bool = False
+) -> ReconfigurationView:
+    """A record as the screens show it."""
+    cause = record.cause or {}
+    return ReconfigurationView(
+        id=record.id,
+        kind=record.kind,
+        preset=record.preset,
+        unit=record.unit,
+        who=record.who,
+        began=record.began,
+        ended=record.ended,
+        steps=_steps(record, said),
+        ending=record.ending,
+        changes=tuple(msgspec.convert(record.changes, list[Change])),
+        proofs=tuple(
+            ProofView(
+                each["name"],
+                each["requested"],
+                each["resolved"],
+                each["outcome"],
+                each["outcome"] in {"in force", "not reported"},
+                each.get("reason", ""),
+            )
+            for each in record.proofs
+        ),
+        cause=str(cause.get("title", "")),
+        evidence=tuple(map(str, cause.get("evidence", ()))),
+        remedy=str(cause.get("remedy", "")),
+        question=question,
+        here=not interrupted,
+        interrupted=interrupted,
+    )
+
+
+def _steps(record: ChangeRecord, said: str) -> tuple[StepView, ...]:
+    """The steps taken, then those to come; the last one runs until the end."""
+    failed = record.ending in {"failed", "degraded", "unknown"}
+    taken: list[StepView] = []
+    steps = [each for each in record.steps if each.step not in {"planned", record.ending}]
+    ends = [each.at for each in steps[1:]] + [record.ended]
+    for step, end in zip(steps, ends, strict=True):
+        last = step is steps[-1]
+        status = StepStatus.DONE
+        if last:
+            status = StepStatus.RUNNING
+            if record.ending:
+                status = StepStatus.FAILED if failed else StepStatus.DONE
+        seconds = None if end is None else max(0.0, end - step.at)
+        detail = said if last and said else step.detail
+        taken.append(StepView(step.step, status, step.at, seconds, detail))
+    if record.ending or not taken:
+        return tuple(taken)
+    names = [each.value for each in _ORDER]
+    here = taken[-1].name
+    following = names[names.index(here) + 1 :] if here in names else names
+    return (*taken, *(StepView(name, StepStatus.PENDING) for name in following))

@@ -1,0 +1,138 @@
+"""How a reconfiguration ends: in force, or failed with its cause and rolled back by policy."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import msgspec
+
+from ddtui.control import drop_in
+from ddtui.control.carrying_out import CarryingOut, EndOrphans, Failure, Watching
+from ddtui.control.drop_in import Header
+from ddtui.control.host_actions import ActionFailed, UnitActions
+from ddtui.control.journal import ChangeStore, Journal
+from ddtui.control.reconfiguration import Run, Step
+
+DIAGNOSIS_DELAY = 1.5
+"""Seconds for the last lines of a failed start to arrive."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """How an operator answers while a change goes on; None: no, without asking."""
+
+    rollback: Callable[[str], Awaitable[bool]] | None = None
+    """Whether to roll back; is given the failure."""
+    orphans: EndOrphans | None = None
+    """Whether to end what is left of the old invocation; is given what is still held."""
+
+
+class Outcome:
+    """Carries one record to its end, under a lock that is held."""
+
+    def __init__(
+        self,
+        work: CarryingOut,
+        journal: Journal,
+        actions: UnitActions,
+        store: ChangeStore,
+        watching: Watching,
+        asked: Asked,
+    ) -> None:
+        self._work = work
+        self._journal = journal
+        self._actions = actions
+        self._store = store
+        self._watching = watching
+        self._asked = asked
+
+    async def reach(self) -> None:
+        """Carry it on to its end. Raises LinkDown, ProgramTimeout."""
+        work, journal = self._work, self._journal
+        run, record = journal.run, journal.record
+        if run is None:
+            await journal.end(Step.UNKNOWN, "its record holds too little to carry it on")
+            return
+        if "back" in record.state:
+            await self._roll_back(run, str(record.state["back"]))
+            return
+        try:
+            await work.to(run, record.drop_in)
+        except (Failure, ActionFailed) as failure:
+            await self._failed(failure)
+            return
+        end = Step.ROLLED_BACK if record.kind == "rollback" else Step.IN_FORCE
+        await journal.end(end)
+
+    async def _failed(self, failure: Failure | ActionFailed) -> None:
+        journal, asked = self._journal, self._asked
+        record = journal.record
+        why = failure.why if isinstance(failure, Failure) else failure.what
+        cause = await self._cause(failure, why)
+        await journal.keep(cause=cause)
+        if not record.state.get("stopped") and not (journal.run and journal.run.started):
+            await self._take_back(why)
+            return
+        back = await self._back_to()
+        wanted = record.policy == "always" and back is not None
+        if record.policy == "ask" and back is not None and asked.rollback is not None:
+            wanted = await asked.rollback(str(cause.get("title") or why))
+        if not wanted or back is None:
+            await journal.end(Step.FAILED, why)
+            return
+        run = journal.run
+        before = run.invocation or run.invocation_before if run is not None else ""
+        new = Run(drop_in.text_hash(back), record.drop_in_hash, before)
+        await journal.step(Step.ROLLING_BACK, why)
+        await journal.remember(run=new, back=back, failed=why, prove=[])
+        await self._roll_back(new, back)
+
+    async def _roll_back(self, run: Run, back: str) -> None:
+        work, journal = self._work, self._journal
+        try:
+            await work.to(run, back)
+        except (Failure, ActionFailed) as failure:
+            why = failure.why if isinstance(failure, Failure) else failure.what
+            await journal.end(Step.DEGRADED, f"the rollback failed as well: {why}")
+            return
+        await journal.remember(proved=back)
+        await journal.end(Step.ROLLED_BACK, str(journal.record.state.get("failed", "")))
+
+    async def _take_back(self, why: str) -> None:
+        """Nothing was stopped: put the old drop-in back, and leave the engine alone."""
+        journal, actions = self._journal, self._actions
+        record = journal.record
+        facts = await actions.look()
+        if record.kind != "restart" and facts.drop_in == record.drop_in_hash:
+            old = record.before_drop_in or drop_in.nothing(
+                Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
+            )
+            await actions.write(old)
+            await actions.systemctl("daemon-reload")
+        await journal.end(Step.FAILED, f"{why}; nothing was stopped")
+
+    async def _back_to(self) -> str | None:
+        """What to roll back to: as it was, if that was ready; else what was proved last."""
+        record = self._journal.record
+        if record.kind != "apply":
+            return None
+        nothing = drop_in.nothing(
+            Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
+        )
+        if record.was_ready:
+            return record.before_drop_in or nothing
+        last = await asyncio.to_thread(
+            self._store.last_in_force, record.host, record.unit, simulated=record.simulated
+        )
+        return (record.before_drop_in if last is None else last) or nothing
+
+    async def _cause(self, failure: Failure | ActionFailed, why: str) -> dict[str, Any]:
+        """Why a start failed: by the journal of its invocation, else by what was seen."""
+        if isinstance(failure, ActionFailed):
+            return {"title": why, "remedy": failure.remedy}
+        if not failure.started:
+            return {"title": why}
+        await asyncio.sleep(DIAGNOSIS_DELAY)
+        found = self._watching.snapshot().diagnosis
+        return {"title": why} if found is None else msgspec.to_builtins(found) | {"seen": why}
