@@ -67,7 +67,7 @@ def apply(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Change the engine's configuration, and prove that it is in force.
 
-    Exit status: 0 in force, 6 rolled back, 1 failed, 7 blocked by a check or not confirmed (nothing
+    Exit status: 0 in force, 9 rolled back, 1 failed, 7 blocked by a check or not confirmed (nothing
     was touched), 8 somebody else is changing the unit.
     """
     with told(context) as options:

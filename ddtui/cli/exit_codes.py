@@ -24,7 +24,7 @@ class ExitCode(enum.IntEnum):
     REFUSED = 4, "the host refused the login, or its key is unknown or has changed"
     NOT_READY = 5, "`status`: the host answers and the engine is not ready"
     NOT_A_LOG = 6, "`diagnose`: what was given is empty, no text, or no engine's log"
-    ROLLED_BACK = 6, "`apply`: the change failed, and what was in force before is so again"
     BLOCKED = 7, "nothing was touched: a check or a missing right forbids it, or nobody confirmed"
     LOCKED = 8, "nothing was touched: somebody else is changing the unit"
+    ROLLED_BACK = 9, "`apply`: the change failed, and what was in force before is so again"
     INTERRUPTED = 130, "ended by Ctrl+C"
