@@ -158,6 +158,8 @@ def whole_again(host: GpuHost) -> None:
     host.thaw()
     host.heal()
     host.boot()
+    # Until its boot is finished, some of its jobs may still be cancelled by ours.
+    host.systemctl("is-system-running", "--wait", check=False)
 
 
 async def test_one_key_tries_at_once(numbers: GpuHost, watcher: Watcher) -> None:
