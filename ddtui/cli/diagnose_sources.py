@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import IO
@@ -42,6 +43,8 @@ PATIENCE = 20.0
 QUIET = 2.0
 """Seconds without a line after which what a follower had to say at first is complete."""
 KERNEL_LINES = 200
+_ENGINE_STAMP = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z_]+\d+)*\] ")
+"""What begins each line of SGLang's log."""
 
 
 class Diagnosed(msgspec.Struct, frozen=True):
@@ -67,9 +70,16 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
             log.settle_unit()
             break
     examination = LogExamination(dialect or SGLANG)
+    forms = _Forms()
     for line in itertools.chain(_drained(head), lines):
+        forms.look_at(line.text)
         examination.take(line)
     result = examination.conclude(kernel=tuple(log.kernel))
+    remarks: tuple[str, ...] = ()
+    if forms.foreign:
+        remarks = (f"its lines have a form that is not known: {forms.foreign[:160]}",)
+        if not result.failed:
+            raise NotALog(remarks[0], "cut off what stands before the engine's own `[date time]`")
     if dialect is None:
         if not result.failed and len(result.phases) <= 1:
             raise NotALog(
@@ -77,7 +87,28 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
                 "give the output of `journalctl -u UNIT`, or the engine's own",
             )
         result = msgspec.structs.replace(result, engine="")
-    return Diagnosed(result, f"{name} ({log.lines_read} lines)", examination.before)
+    return Diagnosed(result, f"{name} ({log.lines_read} lines)", examination.before, remarks)
+
+
+class _Forms:
+    """Whether the engine's lines stand where they are looked for: at the beginning of a line."""
+
+    def __init__(self) -> None:
+        self._understood = False
+        self._foreign = ""
+
+    def look_at(self, text: str) -> None:
+        if self._understood:
+            return
+        stamp = _ENGINE_STAMP.search(text[:400])
+        if stamp is not None:
+            self._understood = stamp.start() == 0
+            self._foreign = self._foreign or text
+
+    @property
+    def foreign(self) -> str:
+        """A line that has something else before the engine's own stamp, if all of them have."""
+        return "" if self._understood else self._foreign
 
 
 def _drained(head: list[JournalLine]) -> Iterator[JournalLine]:

@@ -91,6 +91,7 @@ def lines(found: Diagnosed, paint: Paint) -> list[str]:
         *_cause(diagnosis, paint),
         *_before(found.before, diagnosis),
         *_phases(diagnosis.phases, failed=diagnosis.failed),
+        *_end(diagnosis),
         *_config(diagnosis),
         *_decode(diagnosis.decode),
         *_notes(diagnosis.notes, paint),
@@ -158,6 +159,12 @@ def _phases(phases: Iterable[PhaseSpan], *, failed: bool) -> list[str]:
             took = "not ended"
         rows.append((phase.name, _clock(phase.start), took))
     return [_row("" if n else "phases", text) for n, text in enumerate(table(rows, right=(2,)))]
+
+
+def _end(diagnosis: Diagnosis) -> list[str]:
+    if diagnosis.ended is None:
+        return []
+    return _wrapped("ended", f"{_clock(diagnosis.ended)}  {diagnosis.ending}".rstrip())
 
 
 def _clock(stamp: float | None) -> str:

@@ -52,6 +52,11 @@ _PREFIX = re.compile(
     r" (?P<host>[^\s\[(:]{1,255}) (?P<ident>\S{1,255}?)(?:\[(?P<pid>\d{1,10})\])?: ?"
 )
 _CONTAINER = re.compile(r"(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?Z ")
+# What ddtui's own log screen saves: always milliseconds and UTC, which journalctl never prints.
+_SAVED = re.compile(r"(?:(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)\.\d{3}\+00:00|no time)(?: |$)")
+_SAVED_MANAGER = re.compile(
+    r"\S+\.service: |(?:Start|Stopp)(?:ed|ing) (?:\S+\.service\b|.*\.$)|\[ddtui\] "
+)
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,32}[mK]")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _LEVEL_STAMP = re.compile(
@@ -102,6 +107,7 @@ class SavedLog:
         self._stamp = 0.0
         self._pid: int | None = None
         self._unit_of_last = ""
+        self._is_saved = False
 
     def lines(self) -> Iterator[JournalLine]:
         """The lines of engine and service manager. Raises NotALog, OSError."""
@@ -180,9 +186,13 @@ class SavedLog:
     def _plain(self, text: str) -> Iterator[JournalLine]:
         if "\x1b" in text:
             text = _COLOUR.sub("", text)
-        if text.startswith("-- "):
-            return  # journalctl's own: `-- Boot 3f... --`, `-- No entries --`
+        if text.startswith("-- ") or (text.startswith("# ") and self._is_saved):
+            return  # journalctl's own: `-- Boot 3f... --`, `-- No entries --`; the log screen's
         manager = False
+        saved = _SAVED.match(text)
+        if saved is not None:
+            yield from self._saved(saved, text[saved.end() :])
+            return
         if text[:1] != "[" or text[1:2] == " " or text[5:6] != "-":
             prefix = _PREFIX.match(text)
             if prefix is not None:
@@ -202,6 +212,16 @@ class SavedLog:
         else:
             self._stamp = _seconds(text[1:20].replace(" ", "T")) or self._stamp
         yield from self._split(text, manager=manager)
+
+    def _saved(self, stamp: re.Match[str], text: str) -> Iterator[JournalLine]:
+        """A line that the log screen saved. Systemd's are known by their words."""
+        self._is_saved = True
+        if stamp["iso"] is not None:
+            self._stamp = _seconds(stamp["iso"]) or self._stamp
+        self._pid = None
+        manager = _SAVED_MANAGER.match(text) is not None
+        if not manager or self._wanted("systemd", text, manager=True):
+            yield from self._split(text, manager=manager)
 
     def _wanted(self, ident: str, text: str, *, manager: bool) -> bool:
         if manager:

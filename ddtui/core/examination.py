@@ -91,6 +91,10 @@ class Diagnosis(msgspec.Struct, frozen=True):
     lines: int = 0
     earlier: int = 0
     """Invocations in the same log before this one."""
+    ended: float | None = None
+    """When the engine ended, as far as log or unit tell; Unix seconds, None while it runs."""
+    ending: str = ""
+    """How it ended, in systemd's words."""
 
 
 class Examination:
@@ -112,6 +116,7 @@ class Examination:
         self._sightings: dict[str, Sightings] = {}
         self._decided: Seen | None = None
         self._died = False
+        self._died_at: float | None = None
         self._ended = False
         self._manager: deque[str] = deque(maxlen=4)
         self._recent: deque[str] = deque(maxlen=4)
@@ -179,6 +184,8 @@ class Examination:
     def _take_manager(self, line: JournalLine) -> None:
         text = line.text[:MATCHED_TEXT]
         if _RESULT.search(text) or (_EXITED.search(text) and self._draining is None):
+            if self._died_at is None:
+                self._died_at = line.stamp or None
             self._died = True
             self._manager.append(text)
             self.revision += 1
@@ -339,13 +346,14 @@ class Examination:
         if not config and unit is not None and unit.command_line:
             flags = self._dialect.flags(unit.command_line)
             config = {name.replace("-", "_"): value for name, value in flags.items()}
+        ended = self._end_of(unit)
         return Diagnosis(
             engine=self._dialect.name,
             version=version,
             ready=self._fired_up is not None and not failed,
             failed=failed,
             cause=cause,
-            phases=self._phases(),
+            phases=self._phases(ended),
             config=config,
             decode=self._decode.summary(),
             notes=tuple(self._notes(unit)),
@@ -353,9 +361,19 @@ class Examination:
             restarts=max(self._restarts, (unit.restarts or 0) if unit is not None else 0),
             lines=self.lines,
             earlier=earlier,
+            ended=ended,
+            ending=_ending(unit) if _unit_failed(unit) else "".join(list(self._manager)[:1]),
         )
 
-    def _phases(self) -> tuple[PhaseSpan, ...]:
+    def _end_of(self, unit: UnitStatus | None) -> float | None:
+        """When the engine ended, Unix seconds; None while it runs, or where nothing tells."""
+        if self._died_at is not None:
+            return self._died_at
+        if unit is not None and (_unit_failed(unit) or unit.active_state == "inactive"):
+            return unit.state_changed_at
+        return self._draining
+
+    def _phases(self, ended: float | None) -> tuple[PhaseSpan, ...]:
         timeline = self._timeline
         if timeline is None:
             return ()
@@ -364,7 +382,7 @@ class Examination:
             for stretch in timeline.stretches
         ]
         if timeline.ready_at is not None:
-            spans.append(PhaseSpan(Phase.READY.value, timeline.ready_at, self._draining))
+            spans.append(PhaseSpan(Phase.READY.value, timeline.ready_at, self._draining or ended))
         return tuple(spans)
 
     def _notes(self, unit: UnitStatus | None) -> Iterable[Note]:

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -136,3 +137,49 @@ def test_the_simulated_host(run: Run) -> None:
     found = document(result.output)
     assert (found["ready"], found["failed"], found["cause"]) == (True, False, None)
     assert found["config"]["speculative_algorithm"] == "DDTREE"
+
+
+def saved_by_the_log_screen(capture: Path, file: Path) -> Path:
+    from ddtui.collect.saved_log import SavedLog
+    from ddtui.ui.log_files import write_new
+    from ddtui.ui.log_filter import LogLine
+
+    with capture.open("rb") as stream:
+        kept = list(SavedLog(stream, now=time.time()).lines())
+    write_new(file, [LogLine(n, line, text=line.text) for n, line in enumerate(kept)])
+    return file
+
+
+@pytest.mark.parametrize("capture", [CAPTURE, PORT])
+def test_the_log_that_ddtui_saves_tells_what_the_original_does(
+    run: Run, tmp_path: Path, capture: Path
+) -> None:
+    saved = saved_by_the_log_screen(capture, tmp_path / "saved.log")
+    found, original = (document(run("diagnose", str(p), "--json").stdout) for p in (saved, capture))
+    assert found == original
+
+
+def test_a_log_in_an_unknown_form_says_so(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "compose.log"
+    lines = CAPTURE.read_text().splitlines()
+    file.write_text("".join(f"engine-1  | {line}\n" for line in lines))
+    result = run("diagnose", str(file))
+    assert result.exit_code == ExitCode.NOT_A_LOG
+    assert "a form that is not known: engine-1  | [" in result.stderr
+
+
+def test_when_and_how_a_ready_engine_ended(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "killed.log"
+    prefix = "2027-06-07T10:00:00+00:00 ct200"
+    lines = CAPTURE.read_text().splitlines()
+    served = next(n for n, line in enumerate(lines) if "fired up" in line)
+    file.write_text(
+        "".join(f"{prefix} python[7]: {line}\n" for line in lines[: served + 1])
+        + "2027-06-07T11:00:00+00:00 ct200 systemd[1]: llm.service: Main process exited,"
+        " code=killed, status=9/KILL\n"
+        "2027-06-07T11:00:00+00:00 ct200 systemd[1]: llm.service: Failed with result 'signal'.\n"
+    )
+    result = run("diagnose", str(file))
+    assert result.exit_code == 0
+    assert "not ended" not in result.stdout
+    assert "ended       2027-06-07 11:00:00  llm.service: Main process exited" in result.stdout

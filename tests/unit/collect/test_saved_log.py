@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 
 from ddtui.collect.saved_log import LONGEST_LINE, NotALog, SavedLog
 from ddtui.core.samples import JournalLine
+from ddtui.ui.log_files import write_new
+from ddtui.ui.log_filter import LogLine
 
 NOW = 1_795_990_000.0
 """2026-11-29 19:26:40 UTC."""
@@ -187,3 +190,25 @@ def test_bytes_are_a_log_or_refused(data: bytes) -> None:
     except NotALog:
         return
     assert all(line.text.isprintable() for line in lines)
+
+
+def test_what_the_log_screen_saves_is_read_again(tmp_path: Path) -> None:
+    kept = [
+        JournalLine(1795972846.25, "Starting llm.service - The engine...", from_manager=True),
+        JournalLine(1795972847.5, MESSAGE, pid=2950),
+        JournalLine(1795972848.0, "torch.OutOfMemoryError: CUDA out of memory.", pid=2950),
+        JournalLine(1795972849.0, "INFO foo: words that look like a host and a program"),
+        JournalLine(
+            1795972851.0, "llm.service: Failed with result 'exit-code'.", from_manager=True
+        ),
+        JournalLine(1e18, "a line without a time"),
+    ]
+    shown = [LogLine(n, line, text=line.text) for n, line in enumerate(kept)]
+    shown.insert(1, LogLine(0, kept[1], "another start of the unit"))
+    file = tmp_path / "saved.log"
+    write_new(file, shown)
+    lines, _ = read(file.read_bytes())
+    assert [(line.text, line.from_manager) for line in lines] == [
+        (line.text, line.from_manager) for line in kept
+    ]
+    assert [line.stamp for line in lines[:3]] == [1795972846.0, 1795972847.0, 1795972848.0]
