@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Literal
 
@@ -25,18 +24,26 @@ LOOK_AGAIN = 1.0
 """Seconds between two looks at the host while something is awaited there."""
 SNAPSHOT_AGAIN = 0.2
 """Seconds between two looks at what the monitor knows; costs the host nothing."""
+ASK_AFTER = 3.0
+"""Seconds that left-over processes have to end by themselves before anyone is asked."""
 GRACE = 5.0
 """Seconds for an orphan to end by itself after TERM."""
 
 EndOrphans = Callable[[Remaining], Awaitable[bool]]
 
 
+def _time() -> float:
+    """Seconds that never go back; the loop's, so that a test can let them pass."""
+    return asyncio.get_running_loop().time()
+
+
 class Failure(Exception):
     """The reconfiguration has failed: why, in words."""
 
-    def __init__(self, why: str, *, started: bool) -> None:
+    def __init__(self, why: str, *, started: bool, remedy: str = "") -> None:
         super().__init__(why)
         self.why = why
+        self.remedy = remedy
         self.started = started
         """Whether a start had been ordered: then the engine's log may tell the cause."""
 
@@ -85,7 +92,7 @@ class CarryingOut:
             match decision.action:
                 case Action.WRITE:
                     await self._journal.step(Step.WRITTEN)
-                    await self._actions.write(text)
+                    await self._actions.write(text, run.original)
                 case Action.RELOAD:
                     await self._journal.step(Step.RELOADED)
                     await self._actions.systemctl("daemon-reload")
@@ -117,16 +124,16 @@ class CarryingOut:
             )
         await self._journal.remember(baseline=before, stopped=True)
         await self._journal.step(Step.STOPPING, stopped_detail(facts))
-        self._stop_began = time.monotonic()
+        self._stop_began = _time()
         try:
-            await self._actions.systemctl("stop", self._limits.stop)
+            await self._actions.systemctl("stop", self._limits.stop, facts.invocation)
         except ProgramTimeout:
             self._journal.say("still stopping")
 
     async def _await_stop(self, facts: Facts) -> None:
         if self._stop_began is None:
-            self._stop_began = time.monotonic()
-        if time.monotonic() - self._stop_began > self._limits.stop:
+            self._stop_began = _time()
+        if _time() - self._stop_began > self._limits.stop:
             left = await self._remaining(facts)
             raise Failure(
                 f"it has not stopped within {self._limits.stop:.0f} s: {left.text or facts.sub}",
@@ -150,8 +157,7 @@ class CarryingOut:
     async def _release(self, facts: Facts) -> None:
         """Wait until nothing of the old invocation is held any more."""
         await self._journal.step(Step.RELEASING)
-        end = time.monotonic() + self._limits.release
-        asked = False
+        began, asked = _time(), False
         while True:
             self._lock.check()
             left = await self._remaining(facts)
@@ -159,14 +165,18 @@ class CarryingOut:
                 self._released = True
                 return
             self._journal.say(f"still held: {left.text}")
-            if (left.orphans or left.processes) and self._end_orphans and not asked:
+            waited = _time() - began
+            lingering = (left.orphans or left.processes) and waited >= ASK_AFTER
+            if lingering and self._end_orphans and not asked:
                 asked = True
                 if await self._end_orphans(left):
                     await self._end([*left.orphans, *left.processes])
                     continue
-            if time.monotonic() > end:
+            if waited > self._limits.release:
                 raise Failure(
-                    f"not released within {self._limits.release:.0f} s: {left.text}", started=False
+                    f"not released within {self._limits.release:.0f} s: {left.text}",
+                    started=False,
+                    remedy=_way_to_end([*left.orphans, *left.processes]),
                 )
             await asyncio.sleep(LOOK_AGAIN)
 
@@ -215,7 +225,7 @@ class CarryingOut:
     async def _verify(self, run: Run) -> bool:
         """Whether it is in force: reported by the server, of the unit as we started it."""
         watching = self._watching
-        end = time.monotonic() + self._limits.verify
+        end = _time() + self._limits.verify
         while True:
             snapshot = watching.snapshot()
             proofs = proofs_of(self._journal, snapshot, watching.engine)
@@ -225,7 +235,7 @@ class CarryingOut:
             reported = snapshot.server_info is not None
             if reported and snapshot.readiness.state is ReadinessState.READY:
                 break
-            if time.monotonic() > end:
+            if _time() > end:
                 if snapshot.readiness.state is not ReadinessState.READY:
                     raise Failure(f"it was ready and is {snapshot.readiness.state}", started=True)
                 break  # the server has no such report: what can be had is consistent
@@ -239,6 +249,13 @@ class CarryingOut:
             wrong = next(each for each in proofs if each.outcome == "not taken")
             raise Failure(f"{wrong.name}: {wrong.reason}", started=True)
         return True
+
+
+def _way_to_end(processes: Sequence[HostProcess]) -> str:
+    if not processes:
+        return "see who has it with nvidia-smi and ss on the host"
+    pids = " ".join(str(each.pid) for each in processes)
+    return f"end them on the host (sudo kill {pids}), or here with --end-orphans"
 
 
 def stopped_detail(facts: Facts) -> str:

@@ -135,10 +135,10 @@ class UnitActions:
             raise ActionFailed(f"cannot verify {self.unit}: {_said(answer)}")
         return parse_verify(answer.stdout.decode("utf-8", "replace"), self.unit)
 
-    async def write(self, text: str) -> None:
-        """Put the drop-in into place, whole."""
+    async def write(self, text: str, over: str) -> None:
+        """Put the drop-in into place, whole, over the one of this hash (empty: over none)."""
         answer = await self.host.run(
-            WRITE_DROP_IN, self.scope, self.unit, timeout=SHORT, stdin=_bytes(text)
+            WRITE_DROP_IN, self.scope, self.unit, over or "-", timeout=SHORT, stdin=_bytes(text)
         )
         said = answer.stdout.decode("utf-8", "replace").strip()
         if answer.status:
@@ -146,10 +146,15 @@ class UnitActions:
         if said != f"@written {text_hash(text)}":
             raise ActionFailed("the drop-in does not hold what was written", "look at it by hand")
 
-    async def systemctl(self, verb: Verb, limit: float = RELOAD_LIMIT) -> None:
-        """Run `systemctl VERB`. ProgramTimeout leaves the job going on the host."""
+    async def systemctl(
+        self, verb: Verb, limit: float = RELOAD_LIMIT, invocation: str = ""
+    ) -> None:
+        """Run `systemctl VERB`. ProgramTimeout leaves the job going on the host.
+
+        With an `invocation`, nothing is done where the unit is under another one.
+        """
         answer = await self.host.run(
-            SYSTEMCTL_RUN, self.scope, self.unit, verb, timeout=limit, stdin=b""
+            SYSTEMCTL_RUN, self.scope, self.unit, verb, invocation, timeout=limit
         )
         if answer.status:
             raise self._failure(verb, answer)

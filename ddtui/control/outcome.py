@@ -108,7 +108,7 @@ class Outcome:
             old = record.before_drop_in or drop_in.nothing(
                 Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
             )
-            await actions.write(old)
+            await actions.write(old, facts.drop_in)
             await actions.systemctl("daemon-reload")
         await journal.end(Step.FAILED, f"{why}; nothing was stopped")
 
@@ -132,7 +132,7 @@ class Outcome:
         if isinstance(failure, ActionFailed):
             return {"title": why, "remedy": failure.remedy}
         if not failure.started:
-            return {"title": why}
+            return {"title": why} | ({"remedy": failure.remedy} if failure.remedy else {})
         await asyncio.sleep(DIAGNOSIS_DELAY)
         found = self._watching.snapshot().diagnosis
         return {"title": why} if found is None else msgspec.to_builtins(found) | {"seen": why}

@@ -76,8 +76,14 @@ WRITE_DROP_IN = Program(
     PREAMBLE
     + _SCOPE
     + f"""
-text=$(cat; echo x); text=${{text%x}}
+text=$(cat; echo x); text=${{text%x}} over=$3
 [ "${{#text}}" -gt 0 ] || {{ echo "nothing came on standard input" >&2; exit 3; }}
+old=-; [ ! -e "$file" ] || {{ old=$(sha256sum < "$file") || exit; old=${{old%% *}}; }}
+new=$(printf '%s' "$text" | sha256sum)
+case $old in
+  "$over"|"${{new%% *}}") ;;
+  *) [ -z "$over" ] || {{ echo "$file was changed meanwhile" >&2; exit 5; }} ;;
+esac
 umask 022
 [ -d "$folder" ] || root {MKDIR} -p "$folder" || exit
 printf '%s' "$text" | root {TEE} "$file.new" >/dev/null || exit
@@ -87,8 +93,10 @@ root {MV} -T "$file.new" "$file" || exit
 sum=$(sha256sum < "$file") && echo "@written ${{sum%% *}}"
 """,
 )
-"""Arguments: scope, unit; the drop-in on standard input. Writes it beside the old one, reads it
-back, and renames it into place. Prints `@written SHA256`."""
+"""Arguments: scope, unit, hash of the drop-in that it may replace (`-`: there is none; empty:
+whatever is there); the drop-in on standard input. Writes it beside the old one, reads it back, and
+renames it into place. Prints `@written SHA256`; exit status 5 where another one is there, so that
+an order that arrives late overwrites nothing."""
 
 VERIFY_UNIT = Program(
     "ddtui:verify-unit",
@@ -126,7 +134,12 @@ SYSTEMCTL_RUN = Program(
     PREAMBLE
     + _SCOPE
     + f"""
-verb=$3; [ "$verb" = daemon-reload ] && set -- || set -- "$unit"
+verb=$3 only=$4
+if [ -n "$only" ]; then
+  now=$($ctl show --no-pager -p InvocationID --value -- "$unit") || exit
+  [ "$now" = "$only" ] || {{ echo "@other $now"; exit 0; }}
+fi
+[ "$verb" = daemon-reload ] && set -- || set -- "$unit"
 if [ "$scope" = user ]; then systemctl --user "$verb" "$@"; exit; fi
 if [ "$UID" = 0 ]; then {SYSTEMCTL} "$verb" "$@"; exit; fi
 said=$(sudo -n {SYSTEMCTL} "$verb" "$@" 2>&1); rc=$?
@@ -140,7 +153,9 @@ printf '%s\\n' "$said" >&2
 exit $rc
 """,
 )
-"""Arguments: scope, unit, and `start`, `stop`, `reset-failed` or `daemon-reload`."""
+"""Arguments: scope, unit, `start`, `stop`, `reset-failed` or `daemon-reload`, and the invocation
+that is meant or empty: under another one nothing is done and `@other ID` is printed, so that an
+order to stop that arrives late (its link was cut, its packets were sent again) hits nothing."""
 
 RIGHTS = Program(
     "ddtui:rights",

@@ -58,6 +58,11 @@ async def _write_drop_in(call: Call) -> int:
     if not call.ours or not text:
         call.complain("nothing came on standard input" if call.ours else "no such unit")
         return 3
+    own = call.machine.unit.files.get(_drop_in(call))
+    there = "-" if own is None else _digest(own)
+    if call.argument(2) not in {"", there} and own != text:
+        call.complain(f"{_drop_in(call)} was changed meanwhile")
+        return 5
     call.machine.unit.files[_drop_in(call)] = text
     await call.write(f"@written {_digest(text)}\n")
     return 0
@@ -74,6 +79,10 @@ async def _systemctl(call: Call) -> int:
     if not call.ours:
         call.complain(f"Failed to {verb} {call.argument(1)}: Unit not found.")
         return 5
+    now = unit.invocation.identifier if unit.invocation else ""
+    if call.argument(3) not in {"", now}:
+        await call.write(f"@other {now}\n")
+        return 0
     if verb == "daemon-reload":
         unit.daemon_reload()
     elif verb == "stop":

@@ -1,0 +1,484 @@
+"""A host whose systemd, engine, GPUs and link follow a script, in virtual time.
+
+It answers ddtui's programs by their labels, so that everything above `Host` is the real thing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import random
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from ddtui.control.unit_command import drop_in_path, read_unit
+from ddtui.control.unit_text import UnitFile
+from ddtui.core.host_state import HostState
+from ddtui.core.samples import (
+    AnySample,
+    HealthSample,
+    JournalLine,
+    JournalSample,
+    LinkSample,
+    LinkState,
+    ListenerOwner,
+    ListenerSample,
+    ServerInfoSample,
+    UnitSample,
+    UnitStatus,
+)
+from ddtui.engines.sglang import SGLANG
+from ddtui.hosts.base import Completed, HostKind, LinkDown, Program
+
+UNIT = "llm.service"
+FRAGMENT = f"/etc/systemd/system/{UNIT}"
+DROP_IN = drop_in_path("system", UNIT)
+PORT = 30000
+EPOCH = 1_800_000_000.0
+GPU_MIB = 90_000
+IDLE_MIB = 3
+LOG = (
+    (0.02, "Memory baseline taken. mem usage=0.00 GB"),
+    (0.03, "Load weight begin. avail mem=94.00 GB"),
+    (0.70, "Load weight end. elapsed=400.00 s, type=KimiK2ForCausalLM, avail mem=20.00 GB,"
+           " mem usage=74.00 GB."),
+    (0.71, "Load weight begin. avail mem=20.00 GB"),
+    (0.80, "Load weight end. elapsed=54.00 s, type=DFlashDraftModel, avail mem=18.00 GB,"
+           " mem usage=2.00 GB."),
+    (0.85, "KV Cache is allocated. dtype: torch.bfloat16, #tokens: 20000, K size: 8.00 GB,"
+           " V size: 8.00 GB"),
+    (0.87, "Capture cuda graph begin. This can take up to several minutes. avail mem=10.00 GB"),
+    (0.94, "Capture cuda graph end. Time elapsed: 42.00 s. mem usage=1.00 GB. avail mem=9.00 GB."),
+    (0.95, "INFO:     Uvicorn running on http://127.0.0.1:30000 (Press CTRL+C to quit)"),
+    (1.00, "The server is fired up and ready to roll!"),
+)  # fmt: skip
+"""The engine's log: shares of the time that a load takes, and its lines."""
+OPEN, READY = 0.95, 1.0
+"""Shares of a load at which the port opens (and answers 503), and from which it answers 200."""
+
+
+@dataclass
+class Script:
+    """How long things take (seconds), and what goes wrong."""
+
+    stop: float = 4.0
+    memory_late: float = 2.0
+    """After the stop, until the GPUs have their memory back."""
+    load: float = 10.0
+    orphan: bool = False
+    """A process of the old invocation escapes and keeps GPU 0."""
+    order_late: float = 0.0
+    """Seconds after which systemd takes an order whose sender has gone."""
+    travel: float = 0.05
+    """One way of the link."""
+    fails: Callable[[tuple[str, ...]], bool] = lambda _: False
+    """Whether an engine of this command line dies in the middle of its load."""
+
+
+@dataclass
+class Engine:
+    """One invocation."""
+
+    number: int
+    began: float
+    argv: tuple[str, ...]
+    drop_in: str
+    pid: int = field(init=False)
+    said: int = 0
+
+    def __post_init__(self) -> None:
+        """Its main process."""
+        self.pid = 1000 * self.number
+
+    @property
+    def invocation(self) -> str:
+        """Systemd's name of it."""
+        return f"{self.number:032x}"
+
+
+class Machine:
+    """systemd and the engine. Tasks run on the present loop."""
+
+    def __init__(self, script: Script, fragment: str) -> None:
+        self.script = script
+        self.files = {FRAGMENT: fragment}
+        self.loaded = dict(self.files)
+        """As systemd has read them."""
+        self.active, self.sub, self.result = "inactive", "dead", "success"
+        self.restarts = 0
+        self.engine: Engine | None = None
+        self.last: Engine | None = None
+        self.starts = self.stops = 0
+        self.orphan: int | None = None
+        self.memory_back_at = 0.0
+        self.lock: tuple[str, str] | None = None
+        self.killed: list[tuple[int, str]] = []
+        self._stopping: asyncio.Task[None] | None = None
+        self._events: list[asyncio.TimerHandle] = []
+
+    @property
+    def now(self) -> float:
+        """Virtual seconds."""
+        return asyncio.get_running_loop().time()
+
+    def start(self, age: float = 0.0) -> None:
+        """`systemctl start`; `age` as if it had been that long ago."""
+        if self.active == "active":
+            return
+        self.starts += 1
+        files = [UnitFile(path, text) for path, text in self.loaded.items()]
+        launch = read_unit(UNIT, files, SGLANG.is_command).launch
+        self.engine = self.last = Engine(
+            self.starts, self.now - age, launch.argv, self.loaded.get(DROP_IN, "")
+        )
+        self.active, self.sub, self.result, self.restarts = "active", "running", "success", 0
+        if self.script.fails(launch.argv) and not age:
+            died = self.engine
+            loop = asyncio.get_running_loop()
+            loop.call_later(self.script.load / 2, lambda: self.die(died))
+
+    def die(self, engine: Engine) -> None:
+        """The main process ends by itself."""
+        if self.engine is engine:
+            self.active, self.sub, self.result = "failed", "failed", "exit-code"
+            self._gone()
+
+    async def stop(self) -> None:
+        """`systemctl stop`: returns when it is down."""
+        if self._stopping is None:
+            if self.engine is None:
+                self.active, self.sub = "inactive", "dead"
+                return
+            self.stops += 1
+            self.active, self.sub = "deactivating", "stop-sigterm"
+            self._stopping = asyncio.create_task(self._stop())
+        await asyncio.shield(self._stopping)
+
+    async def _stop(self) -> None:
+        await asyncio.sleep(self.script.stop)
+        if self.script.orphan and self.engine is not None and self.engine.number == 1:
+            self.orphan = self.engine.pid + 1
+        self.active, self.sub = "inactive", "dead"
+        self._gone()
+        self._stopping = None
+
+    def _gone(self) -> None:
+        self.memory_back_at = self.now + self.script.memory_late
+        self.engine = None
+
+    @property
+    def progress(self) -> float:
+        """Share of its load that the engine has behind it; 0 without an engine."""
+        return 0.0 if self.engine is None else (self.now - self.engine.began) / self.script.load
+
+    @property
+    def http(self) -> int | None:
+        """What /health answers; None: connection refused."""
+        if self.engine is None or self.progress < OPEN:
+            return None
+        return 200 if self.progress >= READY else 503
+
+    def samples(self, at: float) -> list[AnySample]:
+        """What collectors would say now."""
+        engine = self.engine
+        last = self.last
+        status = UnitStatus(
+            UNIT, "loaded", self.active, self.sub, self.result,
+            engine.pid if engine else 0, last.invocation if last else "",
+            restarts=self.restarts, command_line=last.argv if last else (),
+            control_group=f"/system.slice/{UNIT}" if engine else "",
+        )  # fmt: skip
+        found: list[AnySample] = [UnitSample(at, "systemctl", status)]
+        if engine is not None:
+            due = [text for share, text in LOG if share <= self.progress]
+            lines = tuple(
+                JournalLine(at, f"[2026-11-29 17:00:00] {text}", engine.invocation, engine.pid)
+                for text in due[engine.said :]
+            )
+            engine.said = len(due)
+            if lines:
+                found.append(JournalSample(at, "journal", lines))
+        owner = ListenerOwner.UNIT if self.http else ListenerOwner.NOBODY
+        pid = engine.pid if engine and self.http else None
+        found += [
+            ListenerSample(at, "/proc/net/tcp", PORT, owner, pid),
+            HealthSample(at, "/health", "/health", self.http, "" if self.http else "port closed",
+                         0.01),
+        ]  # fmt: skip
+        if engine is not None and self.http:
+            found.append(ServerInfoSample(at, "/server_info", {}, engine.argv))
+        return found
+
+    # ---- ddtui's programs ----------------------------------------------------------------------
+
+    async def answer(self, program: Program, args: tuple[str, ...], stdin: bytes) -> Completed:
+        """Run a program."""
+        name = program.label.removeprefix("ddtui:").replace("-", "_")
+        handler = getattr(self, f"_{name}", None)
+        if handler is None:
+            return Completed(127, b"", f"no {program.label} here".encode())
+        said = await handler(args, stdin)
+        return Completed(0, said.encode() if isinstance(said, str) else said, b"")
+
+    async def _unit_files(self, _args: Any, _stdin: Any) -> bytes:
+        paths = [FRAGMENT, *([DROP_IN] if DROP_IN in self.files else [])]
+        shown = f"LoadState=loaded\nFragmentPath={FRAGMENT}\nDropInPaths={' '.join(paths[1:])}\n"
+        cat = "\n\n".join(f"# {path}\n{self.files[path].rstrip()}" for path in paths) + "\n"
+        blocks = [("show", "-", shown), ("cat", "-", cat)]
+        if DROP_IN in self.files:
+            blocks.append(("ours", DROP_IN, self.files[DROP_IN]))
+        out = b"@user ops 1501 /home/ops\n"
+        for kind, path, text in blocks:
+            out += f"@{kind} {len(text.encode())} {path}\n{text}\n".encode()
+        return out + b"@end\n"
+
+    async def _unit_look(self, _args: Any, _stdin: Any) -> str:
+        needs = "yes" if self.files != self.loaded and DROP_IN in self.loaded else "no"
+        own = self.files.get(DROP_IN, "")
+        digest = hashlib.sha256(own.encode()).hexdigest() if own else ""
+        invocation = self.last.invocation if self.last else ""
+        return (
+            f"LoadState=loaded\nActiveState={self.active}\nSubState={self.sub}\n"
+            f"Result={self.result}\nInvocationID={invocation}\nNRestarts={self.restarts}\n"
+            f"MainPID={self.engine.pid if self.engine else 0}\nNeedDaemonReload={needs}\n"
+            f"ControlGroup={f'/system.slice/{UNIT}' if self.engine else ''}\n"
+            f"DropIn={digest}\n@end\n"
+        )
+
+    async def _write_drop_in(self, args: tuple[str, ...], stdin: bytes) -> str:
+        own = self.files.get(DROP_IN)
+        old = hashlib.sha256(own.encode()).hexdigest() if own else "-"
+        if args[2] != old and own != stdin.decode():
+            return "@changed\n"
+        self.files[DROP_IN + ".new"] = stdin.decode()
+        await asyncio.sleep(0.02)
+        self.files[DROP_IN] = self.files.pop(DROP_IN + ".new")
+        return f"@written {hashlib.sha256(stdin).hexdigest()}\n"
+
+    async def _verify_unit(self, _args: Any, _stdin: Any) -> str:
+        return "@folder /tmp/verify\n@status 0\n"
+
+    async def _systemctl(self, args: tuple[str, ...], _stdin: Any) -> str:
+        if args[3] and (self.last is None or args[3] != self.last.invocation):
+            return "@other\n"
+        match args[2]:
+            case "daemon-reload":
+                self.loaded = {
+                    path: text for path, text in self.files.items() if path[-4:] != ".new"
+                }
+            case "start":
+                self.start()
+            case "stop":
+                await self.stop()
+            case "reset-failed" if self.active == "failed":
+                self.active, self.sub = "inactive", "dead"
+        return ""
+
+    async def _rights(self, _args: Any, _stdin: Any) -> str:
+        return "@user ops 1501\n@end\n"
+
+    async def _lock_holder(self, _args: Any, _stdin: Any) -> str:
+        return f"@held {self.lock[1]}\n" if self.lock else "@free\n"
+
+    async def _holders(self, _args: Any, _stdin: Any) -> str:
+        engine, lines = self.engine, []
+        group = f"/system.slice/{UNIT}"
+        pids = [] if engine is None else [engine.pid, engine.pid + 1]
+        lines += [f"@unit {pid}" for pid in pids]
+        if self.http and engine:
+            lines += ["@socket 998 5", f"@listens {engine.pid} 5"]
+        for index in range(2):
+            held = engine is not None or self.now < self.memory_back_at
+            held = held or (self.orphan is not None and index == 0)
+            used = GPU_MIB if held else IDLE_MIB
+            lines.append(f"@gpu GPU-{index}, {index}, {used}")
+            holder = engine.pid + 1 if engine else (self.orphan if index == 0 else None)
+            if holder:
+                lines.append(f"@app {holder}, GPU-{index}, {GPU_MIB - IDLE_MIB}, python")
+        for pid in pids:
+            lines.append(f"@process {pid} {pid}7 998 {group} sglang::schedul sglang::scheduler")
+        if self.orphan:
+            lines.append(
+                f"@process {self.orphan} {self.orphan}7 998 /user.slice sglang::schedul"
+                " sglang::scheduler"
+            )
+        return "\n".join([*lines, "@end", ""])
+
+    async def _end_process(self, args: tuple[str, ...], _stdin: Any) -> str:
+        pid, begun, signal = args
+        self.killed.append((int(pid), signal))
+        if self.orphan == int(pid) and begun == f"{pid}7":
+            self.orphan = None
+            return "@sent\n"
+        return "@gone\n"
+
+
+class ScriptedHost:
+    """A `ddtui.hosts.base.Host` over a machine; its link can be cut at any point of any action."""
+
+    kind = HostKind.SSH
+    simulated = False
+
+    def __init__(self, machine: Machine, seed: int = 0) -> None:
+        self.name = "ct200"
+        self.machine = machine
+        self.live = asyncio.Event()
+        self.live.set()
+        self.actions: list[str] = []
+        """Labels of what was asked for, with their verbs."""
+        self.cut_at: int | None = None
+        """Number of the action in which the link breaks."""
+        self.cut_in = ""
+        """Label (and verb) of the action in which the link breaks."""
+        self.on_cut: Callable[[], None] = lambda: None
+        self._random = random.Random(seed)
+        self._streams: list[asyncio.Event] = []
+        self._orders: set[asyncio.Task[Any]] = set()
+
+    @property
+    def link(self) -> LinkSample:
+        """See Host."""
+        state = LinkState.LIVE if self.live.is_set() else LinkState.RETRYING
+        return LinkSample(EPOCH, "ssh", state)
+
+    async def wait_live(self) -> None:
+        """See Host."""
+        await self.live.wait()
+
+    def cut(self) -> None:
+        """Break the link; it comes back after a while."""
+        if not self.live.is_set():
+            return
+        self.live.clear()
+        for stream in self._streams:
+            stream.set()
+        away = self._random.choice((0.3, 2.0, 7.0, 40.0))
+        asyncio.get_running_loop().call_later(away, self.live.set)
+        self.on_cut()
+
+    async def run(
+        self, program: Program, *args: str, timeout: float = 15.0, stdin: bytes = b""
+    ) -> Completed:
+        """See Host."""
+        travel = self.machine.script.travel
+        number = len(self.actions)
+        self.actions.append(" ".join([program.label, *args[2:3]] if "systemctl" in program.label
+                                     else [program.label]))  # fmt: skip
+        if not self.live.is_set():
+            raise LinkDown("no connection")
+        await asyncio.sleep(travel)
+        where = ""
+        if self.cut_at == number or (self.cut_in and self.actions[-1] == self.cut_in):
+            self.cut_at, self.cut_in = None, ""
+            where = self._random.choice(("before", "within", "late", "after"))
+        if where == "before":
+            self.cut()
+            raise LinkDown("the connection broke")
+        if where == "late":  # delivered; the other side comes to it when the sender has gone
+            self.cut()
+            late = self._random.choice((0.1, 1.0, 5.0, 30.0))
+            self._later(program, args, stdin, late)
+            raise LinkDown("the connection broke")
+        order = self._later(program, args, stdin, 0.0)
+        if where == "within":
+            await asyncio.sleep(self._random.uniform(0.0, 0.02))
+            self.cut()
+            if self._random.random() < 0.5:
+                order.cancel()  # its end was hung up on before it was through
+            raise LinkDown("the connection broke")
+        ended = asyncio.Event()
+        self._streams.append(ended)
+        broken = asyncio.create_task(ended.wait())
+        async with asyncio.timeout(timeout):
+            await asyncio.wait({order, broken}, return_when=asyncio.FIRST_COMPLETED)
+        broken.cancel()
+        self._streams.remove(ended)
+        if where == "after":
+            self.cut()
+        if ended.is_set() or not self.live.is_set():
+            raise LinkDown("the connection broke")
+        await asyncio.sleep(travel)
+        return await order
+
+    def _later(
+        self, program: Program, args: tuple[str, ...], stdin: bytes, seconds: float
+    ) -> asyncio.Task[Completed]:
+        """What goes on on the host whether or not anyone listens."""
+
+        async def order() -> Completed:
+            await asyncio.sleep(seconds)
+            return await self.machine.answer(program, args, stdin)
+
+        task = asyncio.create_task(order())
+        self._orders.add(task)
+        task.add_done_callback(self._orders.discard)
+        return task
+
+    @asynccontextmanager
+    async def stream(self, program: Program, *args: str) -> AsyncIterator[_Lock]:
+        """See Host: the lock is the only one that lasts here."""
+        assert program.label == "ddtui:lock"
+        if not self.live.is_set():
+            raise LinkDown("no connection")
+        ended = asyncio.Event()
+        self._streams.append(ended)
+        machine = self.machine
+        token, text = args[1:3]
+        holder = machine.lock or (token, text)
+        mine = holder[0] == token
+        if mine:
+            machine.lock = (token, text)
+        try:
+            yield _Lock("@locked /run/lock/x" if mine else f"@held {holder[1]}", ended)
+        finally:
+            self._streams.remove(ended)
+            if mine and not ended.is_set() and machine.lock and machine.lock[0] == token:
+                machine.lock = None  # else it stays until its heartbeat's limit
+
+
+@dataclass
+class _Lock:
+    said: str
+    ended: asyncio.Event
+    status: int | None = None
+    stderr_tail: str = ""
+
+    async def lines(self) -> AsyncIterator[bytes]:
+        """See ProgramStream."""
+        yield self.said.encode()
+        await self.ended.wait()
+        raise LinkDown("the connection broke")
+
+
+class Watched:
+    """What is known of the host: the real reducer, fed once every quarter of a second."""
+
+    def __init__(self, host: ScriptedHost) -> None:
+        self.host = host
+        self.state = HostState(host.name, SGLANG)
+        self.log: list[tuple[float, str]] = []
+        """Each state of readiness, and when it was seen first."""
+
+    def clock(self) -> float:
+        """Unix seconds."""
+        return EPOCH + asyncio.get_running_loop().time()
+
+    def snapshot(self) -> Any:
+        """What is known now."""
+        return self.state.snapshot(self.clock())
+
+    async def run(self, seen: Callable[[Any], None] = lambda _: None) -> None:
+        """Feed it for ever."""
+        while True:
+            self.state.apply(self.host.link)
+            if self.host.live.is_set():
+                for sample in self.host.machine.samples(self.clock()):
+                    self.state.apply(sample)
+            known = self.snapshot()
+            state = known.readiness.state.value
+            if not self.log or self.log[-1][1] != state:
+                self.log.append((asyncio.get_running_loop().time(), state))
+            seen(known)
+            await asyncio.sleep(0.25)
