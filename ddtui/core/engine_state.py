@@ -12,7 +12,7 @@ from collections import deque
 from ddtui.core.events import Decoded, Prefilled
 from ddtui.core.history import Track
 from ddtui.core.samples import EngineCounters, EngineSample, ServerInfoSample
-from ddtui.core.snapshot import EngineView, Figure, freshest
+from ddtui.core.snapshot import EngineView, Figure, ended, freshest
 
 RATE_WINDOW = 3.0
 """Seconds over which the rate of a counter is taken."""
@@ -30,6 +30,11 @@ class CounterRate:
     def __init__(self, window: float = RATE_WINDOW) -> None:
         self._window = window
         self._points: deque[tuple[float, float]] = deque()
+
+    @property
+    def silent(self) -> bool:
+        """Whether the counter was never seen."""
+        return not self._points
 
     def add(self, at: float, total: float) -> float | None:
         """Note the counter; returns its rate per second, or None while there is no interval."""
@@ -84,9 +89,10 @@ class EngineState:
             rate = self._prefill_rate.add(at, counters.prompt_tokens_total)
             if rate is not None:
                 self._prefill = Figure(rate, f"{source} counter", at, POLL_VALID)
-        self._running = _polled(counters.running, source, at) or self._running
-        self._queued = _polled(counters.queued, source, at) or self._queued
-        self._kv = _polled(counters.kv_usage, source, at) or self._kv
+        alive = self._rate.silent or at - self._moving_at <= RATE_WINDOW
+        self._running = _polled(self._running, counters.running, source, at, alive=alive)
+        self._queued = _polled(self._queued, counters.queued, source, at, alive=alive)
+        self._kv = _polled(self._kv, counters.kv_usage, source, at, alive=alive)
         self._take_gauges(counters, source, at)
 
     def _take_gauges(self, counters: EngineCounters, source: str, at: float) -> None:
@@ -148,8 +154,14 @@ class EngineState:
         """When an endpoint last gave figures (operator's clock); minus infinity if never."""
         return self._polled_at
 
-    def view(self, now: float, knobs: dict[str, str], knobs_source: str) -> EngineView:
-        """The engine's figures as they stand at `now`."""
+    def view(
+        self, now: float, knobs: dict[str, str], knobs_source: str, *, up: bool = True
+    ) -> EngineView:
+        """The engine's figures as they stand at `now`; none is live when the engine is not `up`."""
+        view = self._view(now, knobs, knobs_source)
+        return view if up else ended(view)
+
+    def _view(self, now: float, knobs: dict[str, str], knobs_source: str) -> EngineView:
         running = self._running
         idle = (
             running is not None
@@ -179,5 +191,15 @@ class EngineState:
         )
 
 
-def _polled(value: float | None, source: str, at: float) -> Figure | None:
-    return None if value is None else Figure(value, source, at, POLL_VALID)
+def _polled(
+    before: Figure | None, value: float | None, source: str, at: float, *, alive: bool
+) -> Figure | None:
+    """A polled gauge. Unmoved while no token is counted (not `alive`), it keeps its old time.
+
+    Engines set their gauges at their log ticks only, so that the last one before they fell silent
+    stays; zero is what they set when nothing is left.
+    """
+    if value is None:
+        return before
+    unmoved = before is not None and before.value == value and value != 0 and not alive
+    return Figure(value, source, before.at if unmoved and before else at, POLL_VALID)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import msgspec
 
 from ddtui.core.alerts import AlertBook
+from ddtui.core.cause_of_failure import Cause
 from ddtui.core.engine import Engine
 from ddtui.core.engine_state import EngineState
 from ddtui.core.events import AnyEvent, Decoded, Prefilled
@@ -16,7 +17,7 @@ from ddtui.core.gpu_state import GpuState
 from ddtui.core.invocation import Invocation
 from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.core.log_buffer import CAPACITY, LogBuffer
-from ddtui.core.readiness import assess, readiness
+from ddtui.core.readiness import Moment, assess, readiness
 from ddtui.core.samples import (
     AnySample,
     CheckpointSample,
@@ -37,7 +38,7 @@ from ddtui.core.samples import (
     UnitSample,
     UnitStatus,
 )
-from ddtui.core.snapshot import Readiness, ReadinessState, Snapshot, SystemView
+from ddtui.core.snapshot import LoadView, Readiness, ReadinessState, Snapshot, SystemView
 
 _ENDED = {"inactive", "failed"}
 
@@ -61,6 +62,7 @@ class HostState:
         self._gpu_interval = gpu_interval
         self._history = LoadHistory() if history is None else history
         self._link = LinkSample(0.0, "link", LinkState.CONNECTING)
+        self._live_since = 0.0
         self._heard_at: float | None = None
         self._sources: dict[Collector, SourceSample] = {}
         self._gpus = GpuState()
@@ -71,6 +73,8 @@ class HostState:
         self._unit_at: float | None = None
         self._run: Invocation | None = None
         self._begun: set[str] = set()
+        self._last_cause: Cause | None = None
+        """Why the invocation before failed: what a crash loop is about while it starts again."""
         self._checkpoints: dict[str, CheckpointSample] = {}
         self._readiness: Readiness | None = None
         self._alerts = AlertBook()
@@ -83,6 +87,8 @@ class HostState:
         """Take one sample."""
         match sample:
             case LinkSample():
+                if sample.state is LinkState.LIVE and self._link.state is not LinkState.LIVE:
+                    self._live_since = sample.at
                 self._link = sample
                 return
             case SourceSample():
@@ -162,6 +168,8 @@ class HostState:
 
     def _begin(self, identity: str, began: float, seen_at: float) -> None:
         """A new invocation: nothing heard of the last one counts for it."""
+        if self._run is not None:
+            self._last_cause = self._run.cause(None) or self._last_cause
         self._run = Invocation(identity, began, seen_at, self._engine, self._history)
         self._begun.add(identity)
         self._run.tracker.skew = self._skew or 0.0
@@ -230,17 +238,52 @@ class HostState:
             return self._engine.knobs(dict(flags), variables), "command line"
         return {}, ""
 
+    def _assess(self, load: LoadView | None, now: float) -> Readiness:
+        """Readiness now; while the link is down, as it was when the host was last heard."""
+        run = self._run
+        live = self._link.state is LinkState.LIVE
+        moment = Moment(
+            now if live else min(now, self._heard_at or now),
+            self._live_since,
+            self._figures.answered_at,
+        )
+        cause = run.cause(self._unit) if run is not None else None
+        found = assess(self._unit, run, load, self._engine, moment, cause, earlier=self._last_cause)
+        if run is not None and found[0] is ReadinessState.READY and run.was_ready_at is None:
+            run.was_ready_at = now
+            self._last_cause = None
+        return readiness(self._readiness, found, self._state_began(found[0], load), now)
+
+    def _state_began(self, state: ReadinessState, load: LoadView | None) -> float | None:
+        """When a state began by the host's own word, on the operator's clock."""
+        run, unit = self._run, self._unit
+        stamp = unit.state_changed_at if unit is not None else None
+        if state is ReadinessState.READY:
+            stamp = run.fired_up if run is not None else None
+        elif self._is_up() and load is not None:
+            phase = next((each for each in load.phases if each.phase is load.current), None)
+            stamp = phase.began if phase is not None else None
+        return None if stamp is None else self._operator_time(stamp)
+
+    def _is_up(self) -> bool:
+        """Whether a process of the unit is there, or is being started or stopped."""
+        unit = self._unit
+        if unit is None or unit.sub_state == "auto-restart":
+            return False
+        return unit.active_state not in _ENDED
+
+    def _diagnosis(self, state: ReadinessState) -> Cause | None:
+        """Why the engine is down: an earlier cause only while systemd restarts it in a loop."""
+        cause = self._run.cause(self._unit) if self._run is not None else None
+        looping = state is ReadinessState.CRASH_LOOP
+        return cause or (self._last_cause if looping else None)
+
     def snapshot(self, now: float) -> Snapshot:
         """Everything known, as of `now` (operator's clock)."""
         run = self._run
         load = run.tracker.view(self._host_time(now)) if run is not None else None
-        cause = run.cause(self._unit) if run is not None else None
-        state, summary, evidence = assess(
-            self._unit, run, load, self._engine, self._figures.answered_at, now, cause
-        )
-        self._readiness = readiness(self._readiness, state, summary, evidence, now)
-        if run is not None and state is ReadinessState.READY and run.was_ready_at is None:
-            run.was_ready_at = now
+        self._readiness = self._assess(load, now)
+        state = self._readiness.state
         knobs, knobs_source = self._knobs()
         snapshot = Snapshot(
             at=now,
@@ -259,12 +302,12 @@ class HostState:
             unit_at=self._unit_at,
             listener=run.listener if run is not None else None,
             checkpoints=tuple(self._checkpoints.values()),
-            engine=self._figures.view(now, knobs, knobs_source),
+            engine=self._figures.view(now, knobs, knobs_source, up=self._is_up()),
             load=load,
             readiness=self._readiness,
             alerts=(),
             log=self.log,
-            diagnosis=cause,
+            diagnosis=self._diagnosis(state),
             server_info=run.info if run is not None else None,
         )
         return msgspec.structs.replace(snapshot, alerts=self._alerts.update(snapshot))

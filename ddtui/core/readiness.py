@@ -9,6 +9,8 @@ the configuration. What is proved and what is only consistent is shown piece by 
 
 from __future__ import annotations
 
+import msgspec
+
 from ddtui.core.cause_of_failure import Cause
 from ddtui.core.engine import Engine
 from ddtui.core.events import Phase
@@ -35,18 +37,33 @@ _BY_PHASE = {
 }
 
 
+LOOPING = 2
+"""Restarts by systemd without a ready engine in between that make a crash loop."""
+
+
+class Moment(msgspec.Struct, frozen=True):
+    """When readiness is assessed, on the operator's clock."""
+
+    now: float
+    """The present, or the last moment anything was heard while the link is down."""
+    live_since: float = 0.0
+    """Since when the link is up: silence before that says nothing of the engine."""
+    answered_at: float = float("-inf")
+    """When the engine last gave any figures."""
+
+
 def assess(
     unit: UnitStatus | None,
     run: Invocation | None,
     load: LoadView | None,
     engine: Engine,
-    answered_at: float,
-    now: float,
+    moment: Moment,
     cause: Cause | None = None,
+    earlier: Cause | None = None,
 ) -> tuple[ReadinessState, str, tuple[Evidence, ...]]:
-    """State, summary and evidence. `answered_at` is when the engine last gave any figures.
+    """State, summary and evidence.
 
-    `cause`: why the invocation failed, where it has.
+    `cause` is why this invocation failed, where it has; `earlier` why the one before it did.
     """
     if unit is None:
         return ReadinessState.UNKNOWN, "nothing heard of the unit yet", ()
@@ -62,11 +79,17 @@ def assess(
     evidence = (
         _unit_evidence(unit),
         _log_evidence(run, cause),
-        _owner_evidence(run, now),
-        _health_evidence(run, answered_at, now),
+        _owner_evidence(run, moment),
+        _health_evidence(run, moment),
         _configuration_evidence(run, unit, engine),
     )
     state, summary = _running(run, load, evidence)
+    restarts = unit.restarts or 0
+    if state is not ReadinessState.READY and run.was_ready_at is None and restarts >= LOOPING:
+        last = cause or earlier
+        words = f"; last: {last.title}" if last else ""
+        summary = f"{summary}, after {restarts} deaths in a row{words}"
+        state = ReadinessState.CRASH_LOOP
     return state, summary, evidence
 
 
@@ -75,13 +98,13 @@ def _settled(
 ) -> tuple[ReadinessState, str] | None:
     """States in which no process of the engine is up; None when one is, or is starting."""
     active = unit.active_state
+    words = f": {cause.title}" if cause else ""
     if unit.sub_state == "auto-restart":
-        count = f", restarted {unit.restarts} times" if unit.restarts else ""
-        words = f": {cause.title}" if cause else ""
-        ending = f"died ({_ending(unit)}), systemd restarts it{count}"
-        return ReadinessState.CRASH_LOOP, ending + words
+        restarts = unit.restarts or 0
+        times = {0: "", 1: ", restarted once"}.get(restarts, f", restarted {restarts} times")
+        state = ReadinessState.CRASH_LOOP if restarts else ReadinessState.FAILED
+        return state, f"died ({_ending(unit)}), systemd restarts it{times}{words}"
     if active == "failed":
-        words = f": {cause.title}" if cause else ""
         return ReadinessState.FAILED, f"failed ({_ending(unit)}){words}"
     if active == "deactivating":
         draining = ", draining requests" if run and run.draining else ""
@@ -166,9 +189,9 @@ def _log_evidence(run: Invocation, cause: Cause | None) -> Evidence:
     return Evidence("log", Verdict.MISSING, "has not said that it is ready")
 
 
-def _owner_evidence(run: Invocation, now: float) -> Evidence:
+def _owner_evidence(run: Invocation, moment: Moment) -> Evidence:
     listener = run.listener
-    if listener is None or now - listener.at > LISTENER_VALID:
+    if listener is None or moment.now - max(listener.at, moment.live_since) > LISTENER_VALID:
         return Evidence("port owner", Verdict.MISSING, "who holds the port is not known")
     port = listener.port
     match listener.owner:
@@ -191,15 +214,16 @@ def _owner_evidence(run: Invocation, now: float) -> Evidence:
             )
 
 
-def _health_evidence(run: Invocation, answered_at: float, now: float) -> Evidence:
+def _health_evidence(run: Invocation, moment: Moment) -> Evidence:
     health = run.health
     if health is None:
         return Evidence("health", Verdict.MISSING, "no answer yet")
     if health.status != 200:
         return Evidence("health", Verdict.MISSING, _health_words(health), health.at)
-    last_sign = max(health.at, answered_at)
-    if now - last_sign > SIGN_OF_LIFE or now - health.at > HEALTH_VALID:
-        words = f"no answer for {now - last_sign:.0f} s"
+    last_sign = max(health.at, moment.answered_at)
+    silent = moment.now - max(last_sign, moment.live_since)
+    if silent > SIGN_OF_LIFE or moment.now - max(health.at, moment.live_since) > HEALTH_VALID:
+        words = f"no answer for {moment.now - last_sign:.0f} s"
         return Evidence("health", Verdict.MISSING, words, health.at)
     return Evidence("health", Verdict.PROVED, _health_words(health), health.at)
 
@@ -257,11 +281,19 @@ def _contradicts(reported: str | int | float | bool | None, asked: str) -> bool:
 
 def readiness(
     before: Readiness | None,
-    state: ReadinessState,
-    summary: str,
-    evidence: tuple[Evidence, ...],
+    found: tuple[ReadinessState, str, tuple[Evidence, ...]],
+    began: float | None,
     now: float,
 ) -> Readiness:
-    """A Readiness that remembers since when its state holds."""
-    since = before.since if before is not None and before.state is state else now
+    """A Readiness that knows since when its state holds.
+
+    `began` is when the host says that it began, for a state that we did not see begin ourselves.
+    """
+    state, summary, evidence = found
+    if before is not None and before.state is state:
+        since = before.since
+    elif before is not None and before.state is ReadinessState.DEGRADED:
+        since = now
+    else:
+        since = now if began is None else min(began, now)
     return Readiness(state, since, summary, evidence)

@@ -21,8 +21,8 @@ from ddtui.core.samples import (
     GpuProcess,
     LinkSample,
     ListenerSample,
-    SourceSample,
     ServerInfoSample,
+    SourceSample,
     SystemSample,
     UnitStatus,
 )
@@ -107,6 +107,16 @@ class EngineView(msgspec.Struct, frozen=True):
     """True when the engine is up and nothing is running: no figure moves, and none is stale for
     it.
     """
+
+
+def ended(view: EngineView) -> EngineView:
+    """The last figures of an engine that is gone: none of them is live."""
+    last = {
+        name: msgspec.structs.replace(figure, valid_for=-1.0)
+        for name in view.__struct_fields__
+        if isinstance(figure := getattr(view, name), Figure)
+    }
+    return msgspec.structs.replace(view, idle=False, **last)
 
 
 class PhaseStatus(enum.StrEnum):

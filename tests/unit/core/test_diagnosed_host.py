@@ -57,7 +57,9 @@ def test_a_failed_unit_shows_cause_and_remedy() -> None:
 
 
 def test_a_crash_loop_shows_it_too() -> None:
-    state = host_with(*CRASH, active_state="activating", sub_state="auto-restart", result="signal")
+    state = host_with(
+        *CRASH, active_state="activating", sub_state="auto-restart", result="signal", restarts=1
+    )
     snapshot = state.snapshot(1003.0)
     assert snapshot.readiness.state is ReadinessState.CRASH_LOOP
     assert "Nothing is left for the KV cache" in alert(snapshot)

@@ -107,3 +107,16 @@ def test_a_new_invocation_forgets_figures_but_keeps_the_chart() -> None:
     assert view.throughput is None
     assert view.acceptance_length is None
     assert view.throughput_history.values == (150.0,)
+
+
+def test_a_gauge_left_behind_when_the_tokens_stopped_is_not_live() -> None:
+    state = EngineState()
+    for second in range(100, 105):
+        state.apply(metrics(float(second), decode_tokens_total=170.0 * second, running=1.0))
+    for second in range(105, 125):
+        state.apply(metrics(float(second), decode_tokens_total=170.0 * 104, running=1.0))
+    running = state.view(124.0, {}, "").running
+    assert running is not None
+    assert running.stale(124.0)
+    state.apply(metrics(125.0, decode_tokens_total=170.0 * 104, running=0.0))
+    assert state.view(125.0, {}, "").idle

@@ -9,6 +9,8 @@ from ddtui.core.samples import (
     HealthSample,
     JournalLine,
     JournalSample,
+    LinkSample,
+    LinkState,
     ListenerOwner,
     ListenerSample,
     ServerInfoSample,
@@ -57,10 +59,15 @@ class Story:
 
     def __init__(self) -> None:
         self.state = HostState("ct200", engine("sglang"))
+        self.state.apply(LinkSample(100.0, "link", LinkState.LIVE))
 
     def serving(self, at: float, invocation: str = NEW) -> None:
         """Everything that a serving engine shows."""
-        self.state.apply(said(at, f"[{'2026-11-29 17:00:00'}] {FIRED_UP}", invocation))
+        self.state.apply(said(at, f"[2026-11-29 17:00:00] {FIRED_UP}", invocation))
+        self.answering(at)
+
+    def answering(self, at: float) -> None:
+        """The same without its log."""
         self.listener(at, ListenerOwner.UNIT)
         self.state.apply(HealthSample(at, "/health", "/health", 200, seconds=0.0))
         self.state.apply(EngineSample(at, "/metrics", EngineCounters(running=0.0)))
@@ -180,7 +187,7 @@ def test_readiness_remembers_since_when(story: Story) -> None:
     story.serving(1100.0)
     first = story.at(1101.0).readiness.since
     story.state.apply(EngineSample(1105.0, "/metrics", EngineCounters(running=0.0)))
-    assert story.at(1106.0).readiness.since == first == 1101.0
+    assert story.at(1106.0).readiness.since == first == 1100.0
 
 
 @pytest.mark.parametrize(
@@ -226,3 +233,73 @@ def test_nothing_heard_is_unknown_and_says_so() -> None:
     readiness = Story().at(0.0).readiness
     assert readiness.state is ReadinessState.UNKNOWN
     assert "nothing heard" in readiness.summary
+
+
+def linked(story: Story, at: float, state: LinkState) -> None:
+    story.state.apply(LinkSample(at, "link", state))
+
+
+def test_a_cut_link_says_nothing_of_the_engine(story: Story) -> None:
+    linked(story, 1000.0, LinkState.LIVE)
+    story.serving(1100.0)
+    assert story.at(1101.0).readiness.state is ReadinessState.READY
+    linked(story, 1112.0, LinkState.RETRYING)
+    assert story.at(1400.0).readiness.state is ReadinessState.READY
+
+
+def test_after_a_cut_the_engine_is_given_time_to_answer_again(story: Story) -> None:
+    linked(story, 1000.0, LinkState.LIVE)
+    story.serving(1100.0)
+    since = story.at(1101.0).readiness.since
+    linked(story, 1112.0, LinkState.RETRYING)
+    linked(story, 1400.0, LinkState.LIVE)
+    assert story.at(1405.0).readiness.state is ReadinessState.READY
+    assert story.at(1405.0).readiness.since == since
+    assert story.at(1420.0).readiness.state is ReadinessState.DEGRADED
+
+
+def test_ready_counts_from_the_engines_own_word_when_it_was_there_before_us(story: Story) -> None:
+    story.state.apply(said(1050.0, f"[2026-11-29 17:00:00] {FIRED_UP}"))
+    story.answering(5000.0)
+    assert story.at(5001.0).readiness.since == 1050.0
+
+
+def test_a_failed_unit_counts_from_its_end(story: Story) -> None:
+    failed = unit(active_state="failed", result="signal", state_changed_at=1080.0)
+    story.state.apply(UnitSample(1200.0, "systemctl", failed))
+    assert story.at(1201.0).readiness.since == 1080.0
+
+
+def test_the_first_death_is_a_failure_and_the_second_a_loop(story: Story) -> None:
+    dead: dict[str, object] = {"active_state": "activating", "sub_state": "auto-restart"}
+    story.state.apply(UnitSample(1100.0, "systemctl", unit(NEW, restarts=0, **dead)))
+    assert story.at(1100.5).readiness.state is ReadinessState.FAILED
+    story.state.apply(UnitSample(1101.0, "systemctl", unit(NEW, restarts=1, **dead)))
+    assert story.at(1101.5).readiness.state is ReadinessState.CRASH_LOOP
+
+
+def test_a_crash_loop_stays_one_while_the_engine_starts_again(story: Story) -> None:
+    error = "ValueError: DFLASH speculative decoding requires setting a draft model."
+    traceback = ["Traceback (most recent call last):", '  File "x.py", line 1, in <module>', error]
+    for text in traceback:
+        story.state.apply(said(1050.0, text))
+    again = unit("c" * 32, restarts=2, started_at=1110.0)
+    story.state.apply(UnitSample(1110.0, "systemctl", again))
+    readiness = story.at(1111.0).readiness
+    assert readiness.state is ReadinessState.CRASH_LOOP
+    assert "after 2 deaths in a row" in readiness.summary
+    assert "last: " in readiness.summary
+    story.serving(1200.0, "c" * 32)
+    snapshot = story.at(1201.0)
+    assert snapshot.readiness.state is ReadinessState.READY
+    assert snapshot.diagnosis is None
+
+
+def test_the_figures_of_a_dead_engine_are_stale_at_once(story: Story) -> None:
+    story.serving(1100.0)
+    assert story.at(1100.5).engine.idle
+    story.state.apply(UnitSample(1101.0, "systemctl", unit(active_state="failed")))
+    engine = story.at(1101.0).engine
+    assert engine.running is not None
+    assert engine.running.stale(1101.0)
+    assert not engine.idle
