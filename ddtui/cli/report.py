@@ -27,6 +27,7 @@ _MARKS = {
     Verdict.AGAINST: ("!", "red"),
 }
 _BAD = {ReadinessState.FAILED, ReadinessState.CRASH_LOOP, ReadinessState.DEGRADED}
+_RUNS = {"active", "activating", "reloading"}
 _LABEL = 11
 _WIDTH = 110
 """Columns after which long lists go on in the next line."""
@@ -39,7 +40,7 @@ def lines(snapshot: Snapshot, paint: Paint) -> list[str]:
         *_link(snapshot, paint),
         *_unit(snapshot, paint),
         *_readiness(snapshot, paint),
-        *_knobs(snapshot.engine),
+        *_knobs(snapshot.engine, runs=snapshot.unit is None or _runs(snapshot.unit)),
         *_load(snapshot.load, paint),
         *_gpus(snapshot, paint),
         *_engine(snapshot, paint),
@@ -89,14 +90,20 @@ def _unit(snapshot: Snapshot, paint: Paint) -> list[str]:
         words.append(unit.load_state)
     if unit.main_pid:
         words.append(f"pid {unit.main_pid}")
-    if unit.started_at is not None and snapshot.unit_at is not None:
+    since = unit.started_at if _runs(unit) else unit.state_changed_at
+    if since is not None and snapshot.unit_at is not None:
         skew = (snapshot.system.clock_skew or 0.0) if snapshot.system else 0.0
-        words.append(f"for {fmt.duration(snapshot.at + skew - unit.started_at)}")
+        words.append(f"for {fmt.duration(snapshot.at + skew - since)}")
     if unit.restarts:
         words.append(paint(f"{unit.restarts} restarts", "yellow"))
     rows = [_row("unit", "  ".join(filter(None, words)))]
     rows += [_more(text) for text in _unit_notes(unit)]
     return rows
+
+
+def _runs(unit: UnitStatus) -> bool:
+    """Whether the unit has a process: what is known of its engine is so now."""
+    return unit.active_state in _RUNS and unit.sub_state != "auto-restart"
 
 
 def _unit_notes(unit: UnitStatus) -> Iterable[str]:
@@ -122,12 +129,14 @@ def _readiness(snapshot: Snapshot, paint: Paint) -> list[str]:
     return rows
 
 
-def _knobs(engine: EngineView) -> list[str]:
+def _knobs(engine: EngineView, *, runs: bool) -> list[str]:
+    """What is in force, or only asked for (by the command line), or was in force last."""
     if not engine.knobs:
         return []
     knobs = ", ".join(f"{name} {clean(value)}" for name, value in engine.knobs.items())
     first, *rest = textwrap.wrap(f"{knobs}  ({clean(engine.knobs_source)})", _WIDTH - _LABEL)
-    rows = [_row("in force", first), *map(_more, rest)]
+    label = "asked" if engine.knobs_source == "command line" else "in force" if runs else "last"
+    rows = [_row(label, first), *map(_more, rest)]
     if engine.model:
         version = f"  version {clean(engine.version)}" if engine.version else ""
         rows.append(_row("model", f"{clean(engine.model)}{version}"))

@@ -205,3 +205,33 @@ def test_sources_have_spoken_once_all_have() -> None:
     assert has_spoken(state.snapshot(NOW))
     state.apply(SourceSample(NOW, "x", Collector.GPU, SourceStatus.STARTING))
     assert not has_spoken(state.snapshot(NOW))
+
+
+@pytest.mark.parametrize(
+    ("active", "sub", "for_how_long"),
+    [
+        ("active", "running", "1 h 00 m"),
+        ("failed", "failed", "42 s"),
+        ("activating", "auto-restart", "42 s"),
+        ("inactive", "dead", "42 s"),
+    ],
+)
+def test_a_unit_is_in_its_state_since_it_changed(active: str, sub: str, for_how_long: str) -> None:
+    unit = UnitStatus(
+        "llm.service",
+        load_state="loaded",
+        active_state=active,
+        sub_state=sub,
+        started_at=NOW - 3600,
+        state_changed_at=NOW - 42,
+        command_line=("python", "-m", "sglang.launch_server", "--tp-size", "8"),
+    )
+    snapshot = host_state(LIVE, UnitSample(NOW, "systemd", unit)).snapshot(NOW)
+    text = "\n".join(lines(snapshot, Paint()))
+    assert f"{active} ({sub})  for {for_how_long}\n" in text
+    assert re.search(r"(?m)^asked +.*tp 8", text)
+    told = msgspec.structs.replace(
+        snapshot, engine=msgspec.structs.replace(snapshot.engine, knobs_source="/server_info")
+    )
+    now = "in force" if sub == "running" else "last"
+    assert re.search(rf"(?m)^{now} +.*tp 8", "\n".join(lines(told, Paint())))
