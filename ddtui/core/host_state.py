@@ -41,6 +41,7 @@ from ddtui.core.samples import (
 from ddtui.core.snapshot import LoadView, Readiness, ReadinessState, Snapshot, SystemView
 
 _ENDED = {"inactive", "failed"}
+_RUNS_KEPT = 16
 
 
 class HostState:
@@ -72,7 +73,8 @@ class HostState:
         self._unit: UnitStatus | None = None
         self._unit_at: float | None = None
         self._run: Invocation | None = None
-        self._begun: set[str] = set()
+        self._runs: dict[str, Invocation] = {}
+        """Invocations seen, by identity, the last few."""
         self._last_cause: Cause | None = None
         """Why the invocation before failed: what a crash loop is about while it starts again."""
         self._checkpoints: dict[str, CheckpointSample] = {}
@@ -148,9 +150,7 @@ class HostState:
     def _take_unit(self, sample: UnitSample) -> None:
         unit, before = sample.unit, self._unit
         self._unit, self._unit_at = unit, sample.at
-        began = unit.started_at if unit.started_at is not None else self._host_time(sample.at)
-        if unit.invocation and self._is_newer(unit.invocation, began):
-            self._begin(unit.invocation, began, sample.at)
+        self._follow(unit, before, sample.at)
         if self._run is None or unit.invocation not in {"", self._run.identity}:
             return
         self._run.configure(unit)
@@ -161,22 +161,35 @@ class HostState:
         if ended and not was_ended:
             self._run.tracker.stopped(self._host_time(sample.at), unit.active_state == "failed")
 
-    def _is_newer(self, identity: str, began: float) -> bool:
-        """Whether this is a later invocation than the one in force, and none of the past ones."""
-        run = self._run
-        return run is None or (identity not in self._begun and began >= run.began)
+    def _follow(self, unit: UnitStatus, before: UnitStatus | None, at: float) -> None:
+        """Turn to the invocation that systemd names, whatever the clocks say.
+
+        One that was left before is believed at the second word: the first may be late.
+        """
+        identity, run = unit.invocation, self._run
+        if not identity or (run is not None and run.identity == identity):
+            return
+        known = self._runs.get(identity)
+        if known is None:
+            began = unit.started_at if unit.started_at is not None else self._host_time(at)
+            self._begin(identity, began, at)
+        elif before is not None and before.invocation == identity:
+            self._run = known
+            self._figures.reset()
 
     def _begin(self, identity: str, began: float, seen_at: float) -> None:
         """A new invocation: nothing heard of the last one counts for it."""
         if self._run is not None:
             self._last_cause = self._run.cause(None) or self._last_cause
-        self._run = Invocation(identity, began, seen_at, self._engine, self._history)
-        self._begun.add(identity)
-        self._run.tracker.skew = self._skew or 0.0
+        run = Invocation(identity, began, seen_at, self._engine, self._history)
+        self._run = self._runs[identity] = run
+        if len(self._runs) > _RUNS_KEPT:
+            del self._runs[next(iter(self._runs))]
+        run.tracker.skew = self._skew or 0.0
         self._figures.reset()
         for checkpoint in self._checkpoints.values():
             if checkpoint.size is not None:
-                self._run.tracker.checkpoint(checkpoint.role, checkpoint.size, checkpoint.shards)
+                run.tracker.checkpoint(checkpoint.role, checkpoint.size, checkpoint.shards)
 
     def _take_journal(self, sample: JournalSample) -> None:
         self.log.extend(sample.lines)
@@ -186,9 +199,10 @@ class HostState:
             if line.from_manager or not line.invocation:
                 self._take_manager_line(line)
                 continue
-            if self._is_newer(line.invocation, line.stamp):
-                self._begin(line.invocation, line.stamp, sample.at)
             run = self._run
+            if line.invocation not in self._runs and (run is None or line.stamp >= run.began):
+                self._begin(line.invocation, line.stamp, sample.at)
+                run = self._run
             if run is not None and line.invocation == run.identity:
                 for event in run.read(line):
                     self._take_event(event)
@@ -246,6 +260,7 @@ class HostState:
             now if live else min(now, self._heard_at or now),
             self._live_since,
             self._figures.answered_at,
+            self._unit_at if self._unit_at is not None else 0.0,
         )
         cause = run.cause(self._unit) if run is not None else None
         found = assess(self._unit, run, load, self._engine, moment, cause, earlier=self._last_cause)

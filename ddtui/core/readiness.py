@@ -18,10 +18,6 @@ from ddtui.core.invocation import Invocation
 from ddtui.core.samples import HealthSample, ListenerOwner, UnitStatus
 from ddtui.core.snapshot import Evidence, LoadView, Readiness, ReadinessState, Verdict
 
-HEALTH_VALID = 150.0
-"""Seconds for which a 200 counts while the engine's other endpoints answer (health is asked
-rarely).
-"""
 SIGN_OF_LIFE = 15.0
 """Seconds without any answer of the engine after which a ready engine is called degraded."""
 LISTENER_VALID = 45.0
@@ -50,6 +46,8 @@ class Moment(msgspec.Struct, frozen=True):
     """Since when the link is up: silence before that says nothing of the engine."""
     answered_at: float = float("-inf")
     """When the engine last gave any figures."""
+    unit_at: float = float("-inf")
+    """When the unit was last heard of."""
 
 
 def assess(
@@ -69,15 +67,15 @@ def assess(
         return ReadinessState.UNKNOWN, "nothing heard of the unit yet", ()
     settled = _settled(unit, run, cause)
     if settled is not None:
-        return (*settled, (_unit_evidence(unit),))
+        return (*settled, (_unit_evidence(unit, moment),))
     if run is None:
         return (
             ReadinessState.STARTING,
             "started, nothing in the journal yet",
-            (_unit_evidence(unit),),
+            (_unit_evidence(unit, moment),),
         )
     evidence = (
-        _unit_evidence(unit),
+        _unit_evidence(unit, moment),
         _log_evidence(run, cause),
         _owner_evidence(run, moment),
         _health_evidence(run, moment),
@@ -144,12 +142,11 @@ def _running(
     against = [piece for piece in evidence if piece.verdict is Verdict.AGAINST]
     health = next(piece for piece in evidence if piece.name == "health")
     owner = next(piece for piece in evidence if piece.name == "port owner")
+    configuration = next(piece for piece in evidence if piece.name == "configuration")
     proofs = sum(piece.verdict is Verdict.PROVED for piece in evidence)
     answered = health.verdict is Verdict.PROVED
-    owned = owner.verdict is Verdict.PROVED or (
-        owner.verdict is not Verdict.AGAINST and run.fired_up is not None
-    )
-    if answered and owned and not against:
+    witnessed = run.fired_up is not None or configuration.verdict in _FOR
+    if answered and witnessed and _owned(run, owner, configuration) and not against:
         proved = "proved" if proofs == len(evidence) else f"{proofs} of {len(evidence)} proved"
         return ReadinessState.READY, f"ready ({proved})"
     if run.was_ready_at is not None:
@@ -162,8 +159,29 @@ def _running(
     return state, state.value
 
 
-def _unit_evidence(unit: UnitStatus) -> Evidence:
+_FOR = {Verdict.PROVED, Verdict.CONSISTENT}
+
+
+def _owned(run: Invocation, owner: Evidence, configuration: Evidence) -> bool:
+    """Whether the port may be taken for this invocation's.
+
+    Nobody has looked yet: no. It was looked and cannot be seen: only with every other witness.
+    """
+    if owner.verdict is Verdict.PROVED or run.was_ready_at is not None:
+        return True
+    if run.listener is None or run.fired_up is None:
+        return False
+    if owner.verdict is Verdict.CONSISTENT:
+        return True
+    unseen = run.listener.owner is ListenerOwner.UNKNOWN
+    return unseen and configuration.verdict is Verdict.PROVED
+
+
+def _unit_evidence(unit: UnitStatus, moment: Moment) -> Evidence:
     words = f"{unit.active_state or '?'} ({unit.sub_state or '?'})"
+    silent = moment.now - max(moment.unit_at, moment.live_since)
+    if silent > SIGN_OF_LIFE:
+        return Evidence("unit", Verdict.MISSING, f"{words}, not heard of for {silent:.0f} s")
     if unit.active_state == "active":
         pid = f", main pid {unit.main_pid}" if unit.main_pid else ""
         return Evidence("unit", Verdict.PROVED, f"{words}{pid}")
@@ -221,8 +239,9 @@ def _health_evidence(run: Invocation, moment: Moment) -> Evidence:
     if health.status != 200:
         return Evidence("health", Verdict.MISSING, _health_words(health), health.at)
     last_sign = max(health.at, moment.answered_at)
-    silent = moment.now - max(last_sign, moment.live_since)
-    if silent > SIGN_OF_LIFE or moment.now - max(health.at, moment.live_since) > HEALTH_VALID:
+    # Health is asked rarely, since each time costs a generation: that the engine goes on giving
+    # figures keeps its last 200 true.
+    if moment.now - max(last_sign, moment.live_since) > SIGN_OF_LIFE:
         words = f"no answer for {moment.now - last_sign:.0f} s"
         return Evidence("health", Verdict.MISSING, words, health.at)
     return Evidence("health", Verdict.PROVED, _health_words(health), health.at)

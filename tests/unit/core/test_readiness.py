@@ -64,10 +64,15 @@ class Story:
     def serving(self, at: float, invocation: str = NEW) -> None:
         """Everything that a serving engine shows."""
         self.state.apply(said(at, f"[2026-11-29 17:00:00] {FIRED_UP}", invocation))
-        self.answering(at)
+        self.answering(at, invocation)
 
-    def answering(self, at: float) -> None:
+    def heard(self, at: float, invocation: str = NEW) -> None:
+        """A sign of life of the unit watcher."""
+        self.state.apply(UnitSample(at, "systemctl", unit(invocation)))
+
+    def answering(self, at: float, invocation: str = NEW) -> None:
         """The same without its log."""
+        self.heard(at, invocation)
         self.listener(at, ListenerOwner.UNIT)
         self.state.apply(HealthSample(at, "/health", "/health", 200, seconds=0.0))
         self.state.apply(EngineSample(at, "/metrics", EngineCounters(running=0.0)))
@@ -166,6 +171,7 @@ def test_a_late_word_about_the_old_invocation_does_not_bring_it_back(story: Stor
 def test_a_socket_of_the_same_user_needs_the_ready_line_beside_it(story: Story) -> None:
     story.state.apply(HealthSample(1100.0, "/health", "/health", 200, seconds=0.0))
     story.state.apply(ServerInfoSample(1100.0, "/server_info", {}, COMMAND))
+    story.heard(1100.0)
     story.listener(1100.0, ListenerOwner.SAME_USER)
     assert story.at(1100.5).readiness.state is not ReadinessState.READY
     story.state.apply(said(1101.0, f"[2026-11-29 17:00:00] {FIRED_UP}"))
@@ -303,3 +309,58 @@ def test_the_figures_of_a_dead_engine_are_stale_at_once(story: Story) -> None:
     assert engine.running is not None
     assert engine.running.stale(1101.0)
     assert not engine.idle
+
+
+def test_a_busy_engine_whose_health_is_not_asked_stays_ready(story: Story) -> None:
+    story.serving(1100.0)
+    assert story.at(1101.0).readiness.state is ReadinessState.READY
+    story.heard(1900.0)
+    story.listener(1900.0, ListenerOwner.UNIT)
+    story.state.apply(EngineSample(1900.0, "/metrics", EngineCounters(running=5.0)))
+    assert story.at(1901.0).readiness.summary == "ready (proved)"
+
+
+def test_a_restart_after_the_hosts_clock_was_set_back_is_seen(story: Story) -> None:
+    story.serving(1100.0)
+    assert story.at(1101.0).readiness.state is ReadinessState.READY
+    earlier = unit("c" * 32, started_at=200.0)
+    story.state.apply(UnitSample(1102.0, "systemctl", earlier))
+    assert story.at(1102.5).readiness.state is ReadinessState.STARTING
+    story.serving(1200.0, "c" * 32)
+    assert story.at(1201.0).readiness.state is ReadinessState.READY
+
+
+def test_nobody_has_looked_at_the_port_yet_is_not_ready(story: Story) -> None:
+    """Another server may answer while the unit's own says that it is ready."""
+    story.state.apply(said(1100.0, f"[2026-11-29 17:00:00] {FIRED_UP}"))
+    story.heard(1100.0)
+    story.state.apply(HealthSample(1100.0, "/health", "/health", 200, seconds=0.0))
+    story.state.apply(ServerInfoSample(1100.0, "/server_info", {}, COMMAND))
+    assert story.at(1100.5).readiness.state is ReadinessState.WARMING_UP
+    story.listener(1101.0, ListenerOwner.FOREIGN)
+    assert story.at(1101.5).readiness.state is ReadinessState.WARMING_UP
+    story.listener(1102.0, ListenerOwner.UNIT)
+    assert story.at(1102.5).readiness.state is ReadinessState.READY
+
+
+def test_a_port_whose_owner_cannot_be_seen_needs_every_other_witness(story: Story) -> None:
+    story.state.apply(said(1100.0, f"[2026-11-29 17:00:00] {FIRED_UP}"))
+    story.heard(1100.0)
+    story.listener(1100.0, ListenerOwner.UNKNOWN)
+    story.state.apply(HealthSample(1100.0, "/health", "/health", 200, seconds=0.0))
+    assert story.at(1100.5).readiness.state is ReadinessState.WARMING_UP
+    story.state.apply(ServerInfoSample(1101.0, "/server_info", {}, COMMAND))
+    assert story.at(1101.5).readiness.state is ReadinessState.READY
+
+
+def test_a_service_that_answers_ok_to_everything_is_no_engine(story: Story) -> None:
+    story.heard(1100.0)
+    story.listener(1100.0, ListenerOwner.UNIT)
+    story.state.apply(HealthSample(1100.0, "/health", "/health", 200, seconds=0.0))
+    assert story.at(1100.5).readiness.state is not ReadinessState.READY
+
+
+def test_a_unit_not_heard_of_is_not_proved_to_be_up(story: Story) -> None:
+    story.serving(1100.0)
+    assert verdict(story.at(1101.0), "unit") is Verdict.PROVED
+    assert verdict(story.at(1130.0), "unit") is Verdict.MISSING
