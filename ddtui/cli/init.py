@@ -110,14 +110,21 @@ async def _find(target: HostTarget) -> list[FoundUnit]:
 async def engine_units(host: Host, target: HostTarget) -> list[FoundUnit]:
     """Services of both managers that start the engine, those that run first."""
     from ddtui.cli.reaching import engine_for
-    from ddtui.collect.unit import find_units
+    from ddtui.collect.unit import NoServiceManager, find_units
 
     engine = engine_for(target)
-    found = [
-        FoundUnit(each.name, scope == "user", each.active_state, " ".join(each.command_line))
-        for scope in ("system", "user")
-        for each in await find_units(host, engine, scope)
-    ]
+    found: list[FoundUnit] = []
+    for scope in ("system", "user"):
+        try:
+            units = await find_units(host, engine, scope)
+        except NoServiceManager:
+            if scope == "system":
+                raise
+            continue  # users often have no manager of their own
+        found += [
+            FoundUnit(each.name, scope == "user", each.active_state, " ".join(each.command_line))
+            for each in units
+        ]
     return sorted(found, key=lambda each: (each.active != "active", each.user_unit))
 
 

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from ddtui.cli.output import Paint, clean, table
-from ddtui.core.samples import LinkState, SourceStatus, UnitStatus
+from ddtui.core.samples import Collector, LinkState, SourceStatus, UnitStatus
 from ddtui.core.snapshot import (
     EngineView,
     Figure,
@@ -81,7 +81,9 @@ def _link(snapshot: Snapshot, paint: Paint) -> list[str]:
 def _unit(snapshot: Snapshot, paint: Paint) -> list[str]:
     unit = snapshot.unit
     if unit is None:
-        return [_row("unit", paint("nothing heard", "yellow"))]
+        source = snapshot.sources.get(Collector.UNIT)
+        absent = source is not None and source.status is SourceStatus.ABSENT
+        return [_row("unit", paint("none is known" if absent else "nothing heard", "yellow"))]
     words = [
         clean(unit.name),
         f"{unit.active_state} ({unit.sub_state})" if unit.active_state else "",
@@ -146,13 +148,16 @@ def _knobs(engine: EngineView, *, runs: bool) -> list[str]:
 def _load(load: LoadView | None, paint: Paint) -> list[str]:
     if load is None:
         return []
-    if load.finished or load.failed:
+    if load.finished or load.failed or load.ended is not None:
         took = "" if load.ended is None else f" after {fmt.duration(load.ended - load.began)}"
-        word = paint("failed", "red") if load.failed else "ready"
+        word = paint("failed", "red") if load.failed else "ready" if load.finished else "stopped"
         return [_row("load", f"{word}{took}")]
-    eta = "ETA unknown"
-    if load.eta_seconds is not None:
-        eta = f"ETA {fmt.duration(load.eta_seconds)} ({clean(load.eta_source)})"
+    source = f" ({clean(load.eta_source)})" if load.eta_source else ""
+    eta = f"ETA unknown{source}"
+    if load.eta_seconds is not None and load.eta_of is Phase.READY:
+        eta = f"ETA {fmt.duration(load.eta_seconds)}{source}"
+    elif load.eta_seconds is not None:
+        eta = f"weights loaded in {fmt.duration(load.eta_seconds)}{source}, the rest is not known"
     share = "" if load.fraction is None else f"  {load.fraction:.0%}"
     rows = [_row("load", f"{load.current.value}{share}  {eta}")]
     for phase in load.phases:

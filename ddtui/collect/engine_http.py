@@ -94,7 +94,8 @@ class Standing:
         if self.open is None:
             return
         if not self.open:
-            self._report(SourceStatus.WAITING, f"port {port} is closed")
+            why = "no unit is known that names the port; " if self._observed.port_is_guessed else ""
+            self._report(SourceStatus.WAITING, f"{why}port {port} is closed")
         elif self.key_needed:
             self._report(
                 SourceStatus.FAILED,

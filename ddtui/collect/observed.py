@@ -105,6 +105,11 @@ class Observed:
         return self._port if self._port is not None else self._engine.port(self.command_line)
 
     @property
+    def port_is_guessed(self) -> bool:
+        """Whether nothing names the port, so that it is the one that such an engine usually has."""
+        return self._port is None and self.unit is None
+
+    @property
     def address(self) -> str:
         """Where the engine is reached on its host. Addresses that mean `any` become loopback."""
         host = self._bind_host or self._engine.bind_host(self.command_line)

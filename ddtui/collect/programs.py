@@ -32,7 +32,7 @@ supervise() {
 _FIND_SMI = """
 PATH=$PATH:/usr/bin:/usr/local/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib:/opt/bin
 smi=${1:-nvidia-smi}; shift
-command -v "$smi" >/dev/null || { echo "nvidia-smi not found in $PATH" >&2; exit 127; }
+command -v "$smi" >/dev/null || { echo "$smi not found" >&2; exit 127; }
 """
 
 GPU_FIELDS = (
@@ -362,6 +362,7 @@ UNITS = Program(
     PREAMBLE
     + """
 [ "$1" = user ] && ctl="systemctl --user" || ctl=systemctl
+export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$UID}"
 list() { $ctl "$@" --type=service --no-pager --no-legend --plain 2>/dev/null; }
 names=$(
   list list-unit-files | while read -r name _; do
@@ -369,13 +370,18 @@ names=$(
   done
   list list-units --all | while read -r name _; do echo "$name"; done
 )
-[ -n "$names" ] || exit 0
-sort -u <<<"$names" | xargs -d '\\n' \\
-  $ctl show --no-pager -p Id,ActiveState,LoadState,ExecStart,FragmentPath -- 2>/dev/null
+shown=$([ -z "$names" ] || sort -u <<<"$names" | xargs -d '\\n' \\
+  $ctl show --no-pager -p Id,ActiveState,LoadState,ExecStart,FragmentPath -- 2>/dev/null)
+if [ -n "$shown" ]; then printf '%s\\n' "$shown"
+elif ! command -v systemctl >/dev/null; then echo "@none command not found"
+elif [ ! -d /run/systemd/system ]; then echo "@none not been booted with systemd"
+else echo "@none $($ctl list-units --type=service --no-pager 2>&1 >/dev/null | tr '\\n' ' ')"
+fi
 """,
 )
 """Arguments: `system` or `user`. One shot: properties of every service, blocks separated by an
-empty line."""
+empty line; or `@none`, and what the service manager says instead (nothing, if it has no service).
+Whether the host was booted with systemd is told as sd_booted(3) does."""
 
 FACTS = Program(
     "ddtui:facts",

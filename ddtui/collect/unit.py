@@ -19,6 +19,10 @@ SILENCE_LIMIT = 15.0
 SIGN_OF_LIFE = 2.0
 """Seconds after which an unchanged state is passed on again."""
 SEARCH_AGAIN = 30.0
+_NEEDS_SYSTEMD = (
+    "run the engine as a systemd service, or name the host on which it is one;"
+    " GPU and system figures need none"
+)
 _KNOWN = frozenset(UNIT_PROPERTIES)
 
 
@@ -49,10 +53,26 @@ def parse_units(text: str, engine: Engine) -> list[Candidate]:
     return sorted(found.values(), key=lambda candidate: candidate.rank)
 
 
+class NoServiceManager(HostError):
+    """Nothing on the host tells of its services: it has no systemd, or its manager is silent."""
+
+    def __init__(self, trouble: SourceTrouble) -> None:
+        super().__init__(trouble.detail, trouble.remedy)
+        self.trouble = trouble
+
+
 async def find_units(host: Host, engine: Engine, scope: str) -> list[Candidate]:
-    """The host's engine services, the likeliest first. Raises HostError."""
+    """The host's engine services, the likeliest first.
+
+    Raises:
+        NoServiceManager: there is nothing that knows of services, or it does not answer.
+        HostError: the program did not run.
+    """
     answer = await host.run(UNITS, scope, timeout=30.0)
-    return parse_units(answer.stdout.decode("utf-8", "replace"), engine)
+    text = answer.stdout.decode("utf-8", "replace")
+    if text.startswith("@none ") and (said := text.removeprefix("@none ").strip()):
+        raise NoServiceManager(trouble_of(said))
+    return parse_units(text, engine)
 
 
 class Frame(msgspec.Struct, frozen=True):
@@ -114,12 +134,12 @@ def trouble_of(text: str) -> SourceTrouble:
     """What systemctl's complaint means."""
     said = " ".join(text.split())
     lowered = said.lower()
-    if "command not found" in lowered or "not been booted with systemd" in lowered:
-        return SourceTrouble(
-            f"the host does not run systemd: {said}",
-            "ddtui watches systemd services: run the engine as one",
-            SourceStatus.ABSENT,
-        )
+    if "command not found" in lowered:
+        what = "no systemd on this host (systemctl not found)"
+        return SourceTrouble(what, _NEEDS_SYSTEMD, SourceStatus.ABSENT)
+    if "not been booted with systemd" in lowered:
+        what = "this host was not booted with systemd (a container?)"
+        return SourceTrouble(what, _NEEDS_SYSTEMD, SourceStatus.ABSENT)
     if "failed to connect to" in lowered or "$dbus_session_bus_address" in lowered:
         return SourceTrouble(
             f"the service manager does not answer: {said}",
@@ -160,6 +180,8 @@ class UnitCollector:
         scope = self._settings.scope
         try:
             found = await find_units(host, self._engine, scope)
+        except NoServiceManager as exc:
+            raise exc.trouble from exc
         except HostError as exc:
             raise SourceTrouble(f"cannot list the services: {exc.what}", exc.remedy) from exc
         if not found:

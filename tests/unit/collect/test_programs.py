@@ -70,7 +70,7 @@ async def test_frames_of_the_machine(host: LocalHost) -> None:
 async def test_nvidia_smi_is_looked_for(host: LocalHost) -> None:
     answer = await host.run(programs.GPU_PROCESSES, "/no/such/nvidia-smi", "")
     assert answer.status == 127
-    assert b"not found" in answer.stderr
+    assert answer.stderr == b"/no/such/nvidia-smi not found\n"
 
 
 async def test_the_gpu_program_passes_rows_on(host: LocalHost, tmp_path: Path) -> None:
@@ -131,3 +131,23 @@ async def test_the_units_pids_follow_the_processes(host: LocalHost, tmp_path: Pa
     answer = await host.run(programs.GPU_PROCESSES, str(smi), "")
     assert answer.stdout == b"5, GPU-1, 7, x\n@unit\n"
     assert answer.status == 0
+
+
+async def test_why_no_service_is_found(host: LocalHost, tmp_path: Path) -> None:
+    from ddtui.collect.unit import NoServiceManager, find_units
+    from ddtui.engines.sglang import SGLANG
+
+    for name in ("tr", "sort", "xargs"):
+        (tmp_path / name).symlink_to(f"/usr/bin/{name}")
+    bare = Program("ddtui:units", f"PATH={tmp_path}\n{programs.UNITS.script}")
+    answer = await host.run(bare, "system")
+    assert answer.stdout == b"@none command not found\n"
+    executable(tmp_path / "systemctl", "echo 'No bus' >&2; exit 1\n")
+    answer = await host.run(bare, "system")
+    booted = os.path.isdir("/run/systemd/system")  # noqa: ASYNC240, PTH112 - once, and local
+    assert answer.stdout.split(b" ", 1)[1].strip() == (
+        b"No bus" if booted else b"not been booted with systemd"
+    )
+    if not booted:
+        with pytest.raises(NoServiceManager, match="not booted with systemd"):
+            await find_units(host, SGLANG, "system")

@@ -140,10 +140,10 @@ class TestStatus:
 @pytest.mark.parametrize(
     ("said", "word", "state"),
     [
-        ("bash: systemctl: command not found", "does not run systemd", SourceStatus.ABSENT),
+        ("bash: systemctl: command not found", "systemctl not found", SourceStatus.ABSENT),
         (
             "System has not been booted with systemd as init system (PID 1). Can't operate.",
-            "does not run systemd",
+            "not booted with systemd",
             SourceStatus.ABSENT,
         ),
         (
@@ -272,6 +272,24 @@ class TestCollector:
             await recorder.until(lambda: bool(recorder.of(UnitSample)))
         assert observed.unit_name == "found.service"
         assert host.arguments(UNIT.label)[0][1] == "found.service"
+
+    @pytest.mark.parametrize(
+        ("said", "told"),
+        [
+            ("command not found", "no systemd on this host"),
+            ("not been booted with systemd", "not booted with systemd"),
+            ("Failed to connect to bus: No medium found", "does not answer"),
+        ],
+    )
+    async def test_there_is_no_service_manager(
+        self, host: FakeHost, recorder: Recorder, context: Context, said: str, told: str
+    ) -> None:
+        host.answers[UNITS.label] = lambda *_: Completed(0, f"@none {said}\n".encode(), b"")
+        collector = UnitCollector(HostSettings(), SGLANG, Observed(SGLANG), context)
+        async with collecting(collector, host, recorder):
+            await recorder.until(lambda: len(recorder.of(SourceSample)) == 2)
+        assert told in recorder.of(SourceSample)[-1].detail
+        assert "name the unit" not in recorder.of(SourceSample)[-1].remedy
 
     async def test_none_is_found(
         self, host: FakeHost, recorder: Recorder, context: Context
