@@ -145,7 +145,8 @@ async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[s
         )
         following = await app.run_async(mouse=settings.mouse)
     name = following.name if isinstance(following, SwitchHost) else None
-    return name, app.return_code or 0
+    # Textual leaves no status where it ends without being asked to.
+    return name, 1 if app.return_code is None else app.return_code
 
 
 def _ui_settings(loaded: Loaded, choices: Choices) -> UiSettings:

@@ -16,9 +16,10 @@ from ddtui.core.snapshot import Snapshot
 from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.control_desk import LOOK_INTERVAL, ControlDesk
+from ddtui.ui.driver import TerminalDriver
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.keymap import read_keymap
-from ddtui.ui.palette import PALETTE_CSS, ActionCommands
+from ddtui.ui.palette import PALETTE_CSS, ActionCommands, Palette
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.help import HelpScreen
 from ddtui.ui.screens.hosts import HostsScreen, SwitchHost
@@ -81,7 +82,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._paused: Snapshot | None = None
         self._paused_at: float | None = None
         self._urgent: Hashable = None
-        super().__init__()
+        super().__init__(driver_class=TerminalDriver)
         self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
         self.desk: ControlDesk | None = None

@@ -55,6 +55,10 @@ class Terminal:
     def type(self, keys: bytes) -> None:
         os.write(self._master, keys)
 
+    def modes(self) -> list[object]:
+        """How the terminal is set (Linux tells it at this end, too)."""
+        return termios.tcgetattr(self._master)
+
     async def end(self) -> int:
         """Wait for the end. Returns the exit status."""
         async with asyncio.timeout(30):
@@ -63,6 +67,7 @@ class Terminal:
                 await self._more.wait()
             _, status = await asyncio.to_thread(os.waitpid, self.pid, 0)
         self._reaped = True
+        self.modes_at_end = self.modes()
         os.close(self._master)
         return os.waitstatus_to_exitcode(status)
 
@@ -127,3 +132,45 @@ async def test_what_cannot_be_is_told_before_the_screen_opens(
     assert await terminal.end() == ExitCode.USAGE
     assert told in terminal.seen
     assert b"\x1b[?1049h" not in terminal.seen
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        b"\xe9",
+        b"\x1b[99999999999u",
+        b"\x1b[<999999999999;1;1M",
+        b"\x1b[<0;99999999999;99999999999M",
+        b"\x1b[48;99999999999;99999999999;0;0t",
+        b"\x1b[97;1;55296u",
+    ],
+)
+async def test_no_byte_on_the_keyboard_takes_the_app_away(start: Start, typed: bytes) -> None:
+    terminal = start("connect", "demo", "--scenario", "idle")
+    await terminal.until(b"SIMULATED")
+    terminal.type(typed + b"2")  # the key after it is answered
+    await terminal.until(b"FOLLOW")
+    terminal.type(b"q")
+    assert await terminal.end() == ExitCode.OK
+    assert b"Traceback" not in terminal.seen
+
+
+@pytest.mark.parametrize("signals", [["CONT"], ["STOP", "CONT"], ["TSTP", "CONT"]])
+async def test_job_control_leaves_one_reader_and_a_terminal_as_it_was(
+    start: Start, signals: list[str]
+) -> None:
+    terminal = start("connect", "demo", "--scenario", "idle")
+    before = terminal.modes()
+    await terminal.until(b"SIMULATED")
+    for _ in range(2):
+        for name in signals:
+            terminal.seen = b""
+            os.kill(terminal.pid, getattr(signal, f"SIG{name}"))
+            if name != "CONT":
+                await asyncio.to_thread(os.waitid, os.P_PID, terminal.pid, os.WSTOPPED)
+        await terminal.until(b"SIMULATED")  # all is painted again
+    terminal.type(b"2")
+    await terminal.until(b"FOLLOW")
+    terminal.type(b"q")
+    assert await terminal.end() == ExitCode.OK
+    assert terminal.modes_at_end == before
