@@ -19,7 +19,7 @@ from ddtui.config.errors import ConfigError
 if TYPE_CHECKING:
     from ddtui.cli.live import Watched
     from ddtui.cli.reaching import Overrides
-    from ddtui.control.controller import Controller
+    from ddtui.control.controller import Controller, Policy
     from ddtui.core.change_record import ChangeRecord
     from ddtui.core.launch import Plan, Request
 
@@ -33,6 +33,17 @@ class RollbackPolicy(enum.StrEnum):
 
 
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
+OrphansOption = Annotated[
+    bool,
+    typer.Option(
+        "--end-orphans",
+        help="End processes of the last invocation that stay (--yes alone never does).",
+    ),
+]
+WaitOption = Annotated[
+    bool,
+    typer.Option("--wait/--no-wait", help="Wait for the proof, or only until the engine starts."),
+]
 _Doing = Callable[["Watched", "Controller"], Awaitable["ChangeRecord | None"]]
 
 
@@ -55,6 +66,8 @@ def apply(  # noqa: PLR0913, PLR0917
         bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
     ] = False,
     yes: YesOption = False,
+    end_orphans: OrphansOption = False,
+    wait: WaitOption = True,
     rollback: Annotated[
         RollbackPolicy, typer.Option("--rollback", help="Roll back a change that fails.")
     ] = RollbackPolicy.ASK,
@@ -68,7 +81,8 @@ def apply(  # noqa: PLR0913, PLR0917
     """Change the engine's configuration, and prove that it is in force.
 
     Exit status: 0 in force, 9 rolled back, 1 failed, 7 blocked by a check or not confirmed (nothing
-    was touched), 8 somebody else is changing the unit.
+    was touched), 8 somebody else is changing the unit, 10 started (--no-wait). Ctrl+C stops nothing
+    on the host: --resume carries the change on, and proves it.
     """
     with told(context) as options:
         from ddtui.cli.reaching import Overrides
@@ -77,31 +91,46 @@ def apply(  # noqa: PLR0913, PLR0917
         request = None if resume else _request(options, host, preset, assignments or [])
 
         async def work(source: Watched, control: Controller) -> ChangeRecord | None:
-            from ddtui.cli.changing import Narration, asked_on_terminal, confirmed
+            from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
-            asked = asked_on_terminal(yes)
+            asked = asked_on_terminal(yes, end_orphans)
             if request is None:
-                return await control.resume(Narration(), asked=asked)
-            plan = await control.plan(request)
-            _show(plan, as_json=as_json and dry_run)
-            if plan.blocked:
-                raise typer.Exit(ExitCode.BLOCKED)
-            if dry_run:
-                return None
-            if not plan.changes:
-                say("nothing to change: the unit is configured like this already")
+                return await carried(lambda heard: control.resume(heard, asked=asked), wait=wait)
+            plan = await _plan(control, request, dry_run=dry_run, as_json=as_json)
+            if plan is None:
                 return None
             if not await confirmed(source, "apply", yes):
                 raise typer.Exit(ExitCode.BLOCKED)
-            return await control.apply(plan, Narration(), policy=rollback.value, asked=asked)
+            policy: Policy = rollback.value
+            return await carried(
+                lambda heard: control.apply(plan, heard, policy=policy, asked=asked), wait=wait
+            )
 
         _run(options, host, overrides, work, as_json=as_json)
+
+
+async def _plan(
+    control: Controller, request: Request, *, dry_run: bool, as_json: bool
+) -> Plan | None:
+    """The plan, shown; None where there is nothing to do. Exits for one that is blocked."""
+    plan = await control.plan(request)
+    _show(plan, as_json=as_json and dry_run)
+    if plan.blocked:
+        raise typer.Exit(ExitCode.BLOCKED)
+    if dry_run:
+        return None
+    if not plan.changes:
+        say("nothing to change: the unit is configured like this already")
+        return None
+    return plan
 
 
 def restart(
     context: typer.Context,
     host: HostArgument,
     yes: YesOption = False,
+    end_orphans: OrphansOption = False,
+    wait: WaitOption = True,
     as_json: JsonOption = False,
     unit: UnitOption = None,
     user_unit: UserUnitOption = None,
@@ -112,11 +141,12 @@ def restart(
     """
 
     async def work(source: Watched, control: Controller) -> ChangeRecord | None:
-        from ddtui.cli.changing import Narration, asked_on_terminal, confirmed
+        from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
         if not await confirmed(source, "restart", yes):
             raise typer.Exit(ExitCode.BLOCKED)
-        return await control.restart(Narration(), asked=asked_on_terminal(yes))
+        asked = asked_on_terminal(yes, end_orphans)
+        return await carried(lambda heard: control.restart(heard, asked=asked), wait=wait)
 
     with told(context) as options:
         from ddtui.cli.reaching import Overrides
@@ -128,6 +158,8 @@ def rollback(
     context: typer.Context,
     host: HostArgument,
     yes: YesOption = False,
+    end_orphans: OrphansOption = False,
+    wait: WaitOption = True,
     as_json: JsonOption = False,
     unit: UnitOption = None,
     user_unit: UserUnitOption = None,
@@ -138,11 +170,12 @@ def rollback(
     """
 
     async def work(source: Watched, control: Controller) -> ChangeRecord | None:
-        from ddtui.cli.changing import Narration, asked_on_terminal, confirmed
+        from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
         if not await confirmed(source, "rollback", yes):
             raise typer.Exit(ExitCode.BLOCKED)
-        return await control.rollback(Narration(), asked=asked_on_terminal(yes))
+        asked = asked_on_terminal(yes, end_orphans)
+        return await carried(lambda heard: control.rollback(heard, asked=asked), wait=wait)
 
     with told(context) as options:
         from ddtui.cli.reaching import Overrides
@@ -206,15 +239,26 @@ def _show(plan: Plan, *, as_json: bool) -> None:
 
 def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_json: bool) -> None:
     from ddtui.cli.change_report import record_lines, record_report
-    from ddtui.cli.changing import changing, exit_code_of
+    from ddtui.cli.changing import StartedOnly, changing, exit_code_of
 
     set_up_log(debug=options.debug)
+    under_way: list[Controller] = []
 
     async def doing() -> ChangeRecord | None:
         async with changing(options, host, overrides) as (source, control):
+            under_way.append(control)
             return await work(source, control)
 
-    record = asyncio.run(doing())
+    try:
+        record = asyncio.run(doing())
+    except StartedOnly as started:
+        say(f"started; nothing is proved yet: ddtui apply {clean(host)} --resume")
+        if as_json:
+            emit_json(record_report(started.record))
+        raise typer.Exit(ExitCode.STARTED) from None
+    except KeyboardInterrupt:
+        _tell_how_to_go_on(host, under_way)
+        raise typer.Exit(ExitCode.INTERRUPTED) from None
     if record is None:
         return
     if as_json:
@@ -223,3 +267,16 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
         emit("\n".join(record_lines(record, Paint())))
     if code := exit_code_of(record):
         raise typer.Exit(code)
+
+
+def _tell_how_to_go_on(host: str, under_way: list[Controller]) -> None:
+    """After Ctrl+C: what was told to the host goes on there, and what is left to do."""
+    record = under_way[0].running if under_way else None
+    if record is None or record.ending:
+        say("interrupted; nothing was changed" if record is None else "interrupted")
+        return
+    step = record.steps[-1].step if record.steps else "planned"
+    say(
+        f"interrupted while {clean(record.unit)} was at the step '{step}': it is left as it is now,"
+    )
+    say(f"and what systemd was told goes on. To carry it on: ddtui apply {clean(host)} --resume")

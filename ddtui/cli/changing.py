@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
@@ -19,10 +19,10 @@ from ddtui.config.paths import cache_folder
 from ddtui.control.carrying_out import Watching
 from ddtui.control.controller import Controller, NotPossible
 from ddtui.control.host_actions import UnitActions
-from ddtui.control.journal import ChangeStore
+from ddtui.control.journal import ChangeStore, OnStep
 from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
-from ddtui.control.reconfiguration import Limits
+from ddtui.control.reconfiguration import Limits, Step
 from ddtui.core.samples import LinkState
 from ddtui.hosts.base import LinkDown, LinkRefused
 from ddtui.store import Store
@@ -31,12 +31,17 @@ if TYPE_CHECKING:
     from ddtui.config.load import Loaded
     from ddtui.control.held import Remaining
     from ddtui.core.change_record import ChangeRecord, StepRecord
+    from ddtui.core.load_history import LoadHistory
 
 
 def controller_for(
-    source: Watched, loaded: Loaded, store: ChangeStore, limits: Limits | None = None
+    source: Watched,
+    loaded: Loaded,
+    store: ChangeStore,
+    limits: Limits | None = None,
+    past: LoadHistory | None = None,
 ) -> Controller:
-    """The controller of a watched host."""
+    """The controller of a watched host; `past`: its earlier loads, else those that it gets."""
     settings = source.settings
     mapping = presets_for(loaded, source.name).mapping(source.target.options.knobs)
 
@@ -53,7 +58,8 @@ def controller_for(
         source.engine, source.snapshot_now, lambda: source.engine_address()[1], source.clock
     )
     cache = None if source.host.simulated else cache_folder()
-    planner = Planner(source.host, settings, cache=cache, knobs=mapping)
+    past = source.past_loads if past is None else past
+    planner = Planner(source.host, settings, cache=cache, knobs=mapping, past=past)
     return Controller(actions, watching, planner, store, limits=limits)
 
 
@@ -75,7 +81,10 @@ async def changing(
         if link.state is not LinkState.LIVE:
             kind = LinkRefused if link.state is LinkState.REFUSED else LinkDown
             raise kind(link.detail or f"{name} cannot be reached", link.remedy)
-        yield source, controller_for(source, loaded, store.reconfigurations, limits)
+        past = await asyncio.to_thread(
+            store.loads.history, source.name, simulated=source.host.simulated
+        )
+        yield source, controller_for(source, loaded, store.reconfigurations, limits, past)
     finally:
         await source.close()
         await asyncio.to_thread(store.close)
@@ -95,15 +104,17 @@ class Narration:
             say(f"{max(0.0, step.at - record.began):5.0f} s  {words}")
 
 
-def asked_on_terminal(yes: bool) -> Asked:
+def asked_on_terminal(yes: bool, end_orphans: bool = False) -> Asked:
     """Questions on the terminal; without one nobody is asked and the answer is no.
 
-    With --yes a failed change is rolled back without asking; processes are never ended unasked.
+    With --yes a failed change is rolled back without asking. Processes that are left over are ended
+    only when that is asked for by its own option, or confirmed.
     """
+    ended = _end_them if end_orphans else None
     if yes:
-        return Asked(rollback=_always)
+        return Asked(rollback=_always, orphans=ended)
     if not can_ask():
-        return Asked()
+        return Asked(orphans=ended)
 
     async def rollback(why: str) -> bool:
         say(f"it has failed: {clean(why)}")
@@ -113,11 +124,55 @@ def asked_on_terminal(yes: bool) -> Asked:
         say(f"still there: {clean(left.text)}")
         return await ask("end these processes (TERM, then KILL)? [y/N] ")
 
-    return Asked(rollback, orphans)
+    return Asked(rollback, ended or orphans)
 
 
 async def _always(_why: str) -> bool:
     return True
+
+
+async def _end_them(left: Remaining) -> bool:
+    say(f"still there, and ended now: {clean(left.text)}")
+    return True
+
+
+class StartedOnly(Exception):
+    """The engine was told to start, and nobody waits for more; holds the record as it is."""
+
+    def __init__(self, record: ChangeRecord) -> None:
+        super().__init__(record.id)
+        self.record = record
+
+
+async def carried(
+    change: Callable[[OnStep], Coroutine[Any, Any, ChangeRecord]], *, wait: bool
+) -> ChangeRecord:
+    """Carry a change to its end and tell its steps, or (not `wait`) until the engine starts.
+
+    Raises StartedOnly for the latter.
+    """
+    narration, started = Narration(), asyncio.Event()
+    latest: list[ChangeRecord] = []
+
+    def heard(record: ChangeRecord, step: StepRecord) -> None:
+        narration(record, step)
+        latest[:] = [record]
+        if step.step == Step.LOADING:
+            started.set()
+
+    work = asyncio.create_task(change(heard), name="change")
+    if wait:
+        return await work
+    seen = asyncio.create_task(started.wait())
+    try:
+        await asyncio.wait({work, seen}, return_when=asyncio.FIRST_COMPLETED)
+        if work.done():
+            return work.result()
+        raise StartedOnly(latest[0])
+    finally:
+        work.cancel()
+        seen.cancel()
+        await asyncio.gather(work, seen, return_exceptions=True)
 
 
 def can_ask() -> bool:
@@ -129,8 +184,24 @@ async def ask(question: str, word: str = "y") -> bool:
     """Ask on the terminal; anything but the word (`y`: yes) is no."""
     sys.stderr.write(question)
     sys.stderr.flush()
-    answer = (await asyncio.to_thread(sys.stdin.readline)).strip().lower()
+    answer = (await _typed_line()).strip().lower()
     return answer in {"y", "yes"} if word == "y" else answer == word
+
+
+async def _typed_line() -> str:
+    """A line of the terminal. No thread waits for it, so that Ctrl+C ends at once."""
+    loop = asyncio.get_running_loop()
+    line: asyncio.Future[str] = loop.create_future()
+
+    def readable() -> None:
+        if not line.done():
+            line.set_result(sys.stdin.readline())
+
+    loop.add_reader(sys.stdin.fileno(), readable)
+    try:
+        return await line
+    finally:
+        loop.remove_reader(sys.stdin.fileno())
 
 
 async def confirmed(
@@ -157,6 +228,3 @@ def exit_code_of(record: ChangeRecord) -> ExitCode:
         "in force": ExitCode.OK,
         "rolled back": ExitCode.OK if record.kind == "rollback" else ExitCode.ROLLED_BACK,
     }.get(record.ending, ExitCode.FAILED)
-
-
-Work = Callable[[Watched, Controller], Awaitable[ExitCode]]

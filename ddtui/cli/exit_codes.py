@@ -27,4 +27,5 @@ class ExitCode(enum.IntEnum):
     BLOCKED = 7, "nothing was touched: a check or a missing right forbids it, or nobody confirmed"
     LOCKED = 8, "nothing was touched: somebody else is changing the unit"
     ROLLED_BACK = 9, "`apply`: the change failed, and what was in force before is so again"
-    INTERRUPTED = 130, "ended by Ctrl+C"
+    STARTED = 10, "`--no-wait`: the engine was told to start, and nothing is proved yet"
+    INTERRUPTED = 130, "ended by Ctrl+C; a change goes on where the host is: `--resume`"

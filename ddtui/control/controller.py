@@ -14,7 +14,7 @@ import msgspec
 
 from ddtui.control import drop_in
 from ddtui.control.carrying_out import CarryingOut, Watching
-from ddtui.control.differences import differences, with_drop_in
+from ddtui.control.differences import differences, edited_beneath, with_drop_in
 from ddtui.control.drop_in import Header
 from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import RightMissing, UnitActions, UnitText
@@ -124,10 +124,12 @@ class Controller:
 
     async def plan(self, request: Request) -> Plan:
         """What a request would change, checked. Raises NotPossible, HostError."""
-        command = await self.command()
+        actions = self._actions_of()
+        text = await actions.read()
+        command = self._command(actions, text)
         plan = await self._planner.plan(command, request, self._watching.snapshot())
         return msgspec.structs.replace(
-            plan, findings=(*plan.findings, *self._refusal(command, plan))
+            plan, findings=(*plan.findings, *edited_beneath(text), *self._refusal(command, plan))
         )
 
     def _refusal(self, command: UnitCommand, plan: Plan) -> tuple[Finding, ...]:
@@ -170,6 +172,7 @@ class Controller:
             by=record.who,
             preset=plan.request.preset,
             id=record.id,
+            base=drop_in.base_hash(text.files),
             previous=drop_in.text_hash(text.own),
         )
         try:

@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
+from ddtui.control import drop_in
 from ddtui.control.host_actions import UnitText
 from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.control.unit_text import UnitFile
-from ddtui.core.launch import Change, ChangeKind, Launch
+from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level
 from ddtui.core.redact import MASK, is_secret_name, redact_text
 
 
@@ -34,6 +35,23 @@ def _safe(name: str, value: str | None) -> str | None:
     if value is None:
         return None
     return MASK if is_secret_name(name) else redact_text(value)
+
+
+def edited_beneath(text: UnitText) -> tuple[Finding, ...]:
+    """Whether somebody has edited the unit beneath ddtui's drop-in since that was written."""
+    base = drop_in.header_of(text.own).base
+    if not base or not drop_in.sets_anything(text.own) or base == drop_in.base_hash(text.files):
+        return ()
+    return (
+        Finding(
+            Level.WARNING,
+            "unit-edited",
+            f"{text.files[0].path} or another drop-in was changed after ddtui's was written",
+            "ddtui's drop-in stands in front of the unit's own command: what was changed there is"
+            " not in force",
+            "take over what is wanted with --set, or go back to the unit's own: ddtui rollback",
+        ),
+    )
 
 
 def with_drop_in(text: UnitText, unit: str, content: str) -> UnitText:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import msgspec
 
 from ddtui.control.exec_start import quoted_assignment
-from ddtui.control.unit_command import Lines
+from ddtui.control.unit_command import DROP_IN_NAME, Lines
+from ddtui.control.unit_text import UnitFile
 from ddtui.core.text import clean
 
 _FIELD = re.compile(r"# (when|by|preset|id|base|previous): (.*)")
@@ -34,6 +36,12 @@ class Header(msgspec.Struct, frozen=True):
 def text_hash(text: str) -> str:
     """A text's identity: SHA-256, hexadecimal. Empty for an empty text (no file)."""
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest() if text else ""
+
+
+def base_hash(files: Sequence[UnitFile]) -> str:
+    """Identity of a unit's own settings: all its files but ddtui's drop-in."""
+    others = [each for each in files if not each.path.endswith(f"/{DROP_IN_NAME}")]
+    return text_hash("\0".join(f"{each.path}\0{each.text.strip()}" for each in others))
 
 
 def stamp(at: float) -> str:

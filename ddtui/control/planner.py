@@ -12,9 +12,11 @@ from ddtui.collect.programs import CHECKPOINT
 from ddtui.collect.settings import HostSettings
 from ddtui.control.server_help import HelpUnavailable, learn_server_flags
 from ddtui.control.unit_command import UnitCommand
+from ddtui.control.unit_programs import DISK_ROOM
 from ddtui.core.launch import Finding, Launch, Level, Plan, Request
-from ddtui.core.load_history import LoadRecord
+from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.core.snapshot import Snapshot
+from ddtui.core.text import clean
 from ddtui.engines.sglang.checks import CheckContext, check
 from ddtui.engines.sglang.flags import models
 from ddtui.engines.sglang.planning import plan as work_out
@@ -22,6 +24,9 @@ from ddtui.engines.sglang.server_flags import ServerFlags, from_server_info, wit
 from ddtui.hosts.base import Host, HostError
 
 log = logging.getLogger(__name__)
+
+_WRITTEN_TO = ("/tmp", "/var/log")  # noqa: S108 - asked for their room, never written to
+_CACHES = ("HF_HOME", "HF_HUB_CACHE", "XDG_CACHE_HOME", "TMPDIR")
 
 
 class Planner:
@@ -34,12 +39,14 @@ class Planner:
         *,
         cache: Path | None = None,
         knobs: Mapping[str, str] | None = None,
+        past: LoadHistory | None = None,
     ) -> None:
-        """`knobs` is the host's own mapping of knobs to flags."""
+        """`knobs` is the host's own mapping of knobs to flags; `past` its earlier loads."""
         self._host = host
         self._settings = settings
         self._cache = cache
         self._knobs = knobs
+        self._past = past
 
     async def server_flags(
         self, before: Launch, snapshot: Snapshot
@@ -64,13 +71,7 @@ class Planner:
             return (from_server_info(arguments, version) if arguments else None), [note]
         return with_types(flags, arguments), []
 
-    async def plan(
-        self,
-        command: UnitCommand,
-        request: Request,
-        snapshot: Snapshot,
-        last_load: LoadRecord | None = None,
-    ) -> Plan:
+    async def plan(self, command: UnitCommand, request: Request, snapshot: Snapshot) -> Plan:
         """The plan, with everything that speaks against it."""
         before = command.launch
         server, notes = await self.server_flags(before, snapshot)
@@ -84,13 +85,45 @@ class Planner:
                 report=info.arguments if info is not None else {},
                 report_version=info.version if info is not None else "",
                 drafter_config=await self._drafter_config(after.argv, snapshot),
-                last_load=last_load,
+                last_load=self._last_load(after.argv),
                 gpus=tuple(view.gpu for view in snapshot.gpus),
                 processes=snapshot.processes,
                 listener=snapshot.listener,
+                disk_free=await self._disk_free(after.environment),
             )
         )
         return Plan(request, before, after, changes, (*findings, *checked, *notes))
+
+    def _last_load(self, argv: Sequence[str]) -> LoadRecord | None:
+        """The latest load of the same models that became ready."""
+        wanted = models(argv)
+        records = self._past.records if self._past is not None else ()
+        alike = (
+            each
+            for each in reversed(records)
+            if (each.model, each.drafter) == (wanted.get("target", ""), wanted.get("drafter"))
+        )
+        return next(alike, None)
+
+    async def _disk_free(self, environment: Mapping[str, str]) -> dict[str, int]:
+        """Free bytes of the folders that a server writes to, by folder; empty where not known."""
+        caches = (
+            value
+            for name, value in environment.items()
+            if (name in _CACHES or name.endswith("_CACHE_DIR")) and value.startswith("/")
+        )
+        try:
+            answer = await self._host.run(DISK_ROOM, *_WRITTEN_TO, *caches)
+        except HostError as error:
+            log.info("the room on disks is not known: %s", error.what)
+            return {}
+        found: dict[str, int] = {}
+        for line in answer.stdout.decode("utf-8", "replace").splitlines():
+            kind, _, rest = line.partition(" ")
+            free, _, folder = rest.partition(" ")
+            if kind == "@free" and free.isdecimal():
+                found[clean(folder, 200)] = int(free)
+        return found
 
     async def _drafter_config(
         self, argv: Sequence[str], snapshot: Snapshot

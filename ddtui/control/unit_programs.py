@@ -291,6 +291,28 @@ echo "@sent"
 """Arguments: pid, its start time (field 22 of /proc/PID/stat), TERM or KILL. Signals that process
 and no other that has got its number since. Prints `@sent` or `@gone`."""
 
+DISK_ROOM = Program(
+    "ddtui:disk-room",
+    PREAMBLE
+    + """
+seen=" "
+for folder in "$@"; do
+  [ -d "$folder" ] || continue
+  free= mount=
+  { read -r _; read -r _ _ _ free _ mount; } < <(df -P -B1 -- "$folder" 2>/dev/null)
+  case $free:$seen in *[!0-9]*:*|:*|*" $mount "*) continue ;; esac
+  seen="$seen$mount "
+  while read -r _ on _ options _; do
+    # What nobody can write to is always full.
+    [ "$on" != "$mount" ] || case ,$options, in *,ro,*) continue 2 ;; esac
+  done < /proc/mounts
+  echo "@free $free $folder"
+done
+echo "@end"
+""",
+)
+"""Arguments: folders. Prints `@free BYTES FOLDER` for the first one on each file system."""
+
 ALL_UNIT_PROGRAMS = (
     UNIT_FILES,
     LOOK,
@@ -302,4 +324,5 @@ ALL_UNIT_PROGRAMS = (
     LOCK_HOLDER,
     HOLDERS,
     END_PROCESS,
+    DISK_ROOM,
 )

@@ -152,6 +152,11 @@ async def _end_process(call: Call) -> int:
     return 0
 
 
+async def _disk_room(call: Call) -> int:
+    await call.write("@free 512000000000 /tmp\n@end\n")
+    return 0
+
+
 CONTROL: tuple[tuple[Program, Handler, bool], ...] = (
     (programs.UNIT_FILES, _unit_files, False),
     (programs.LOOK, _look, False),
@@ -163,5 +168,6 @@ CONTROL: tuple[tuple[Program, Handler, bool], ...] = (
     (programs.LOCK_HOLDER, _lock_holder, False),
     (programs.HOLDERS, _holders, False),
     (programs.END_PROCESS, _end_process, False),
+    (programs.DISK_ROOM, _disk_room, False),
 )
 """Program, its handler, and whether it lasts until its standard input ends."""
