@@ -9,6 +9,7 @@ from collections.abc import Callable, Hashable, Sequence
 
 from rich.console import RenderableType
 from textual.app import App
+from textual.theme import ThemeProvider
 
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
@@ -245,6 +246,15 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def action_hosts(self) -> None:
         """Show all configured hosts."""
         self._go("hosts")
+
+    def action_command_palette(self) -> None:
+        """Search all commands by name."""
+        if not Palette.is_open(self):
+            self.push_screen(Palette(id="--command-palette"))
+
+    def search_themes(self) -> None:
+        """Choose the colours."""
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes"))
 
     def action_presets(self) -> None:
         """Show the presets."""

@@ -27,7 +27,7 @@ BURST_QUIET = 1.0
 """Seconds of silence after a burst: the rest of it may be on its way."""
 REST = 0.5
 """Seconds without a key before a press counts."""
-SETTLE = 0.4
+SETTLE = 0.5
 """Seconds without a key after a press before it counts."""
 PASTED = 0.015
 """Seconds between two characters of text that no hand types."""

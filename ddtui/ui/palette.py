@@ -6,13 +6,16 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding
-from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
 
 from ddtui.ui.actions import ACTIONS, Action, Scope, actions
 from ddtui.ui.keymap import Keymap, default_keymap
+from ddtui.ui.screens.modal import nothing_to_await
+from ddtui.ui.widgets.options import laid_out
 
 PALETTE_CSS = "CommandPalette SearchIcon { display: none; }"
 """Style for the app: the palette's icon is an emoji, which terminals disagree on the width of."""
@@ -42,6 +45,17 @@ def keymap_of(screen: Screen[Any]) -> Keymap:
     """The key map in force in a screen's app."""
     keymap = getattr(screen.app, "keymap", None)
     return keymap if isinstance(keymap, Keymap) else default_keymap()
+
+
+class Palette(CommandPalette):
+    """Textual's command palette, mended as `ddtui.ui.widgets.options` and `Modal` are."""
+
+    def dismiss(self, result: None = None) -> AwaitComplete:
+        return super().dismiss(result) if self.is_current else nothing_to_await()
+
+    def _action_command_list(self, action: str) -> None:
+        if laid_out(self.query_one(CommandList)):
+            super()._action_command_list(action)
 
 
 class ActionCommands(Provider):

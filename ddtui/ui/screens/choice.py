@@ -9,9 +9,11 @@ from textual import on
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import OptionList
 from textual.widgets.option_list import Option
+
+from ddtui.ui.screens.modal import Modal
+from ddtui.ui.widgets.options import Options
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class Choice:
     """At the right, dimmed: a count."""
 
 
-class ChoiceScreen(ModalScreen[str | None]):
+class ChoiceScreen(Modal[str | None]):
     """Gives the id of what was chosen, or None."""
 
     BINDINGS = [
@@ -56,7 +58,7 @@ class ChoiceScreen(ModalScreen[str | None]):
 
     def compose(self) -> ComposeResult:
         widest = max(len(each.words) for each in self._choices)
-        options = OptionList(
+        options = Options(
             *(
                 Option(
                     Content(

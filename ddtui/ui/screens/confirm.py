@@ -11,11 +11,11 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen
 from textual.widgets import Button, Static
 
 from ddtui.ui.deliberate import OPENING, QUIET, Deliberation
 from ddtui.ui.ink import Row, rows_text
+from ddtui.ui.screens.modal import Modal
 
 _SCROLL = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "home": -1_000, "end": 1_000}
 Body = Callable[[int], Sequence[Row]]
@@ -39,7 +39,7 @@ class Words:
     cancel: str = "Cancel"
 
 
-class ConfirmScreen(ModalScreen[bool | None]):
+class ConfirmScreen(Modal[bool | None]):
     """Gives True only when the operator chose the action, not by keys that merely arrived.
 
     False for no; None for `not now`, of a question that has both. It takes all keys itself, so that

@@ -11,12 +11,13 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical, VerticalScroll
 from textual.content import Content
-from textual.screen import ModalScreen, Screen
+from textual.screen import Screen
 from textual.widgets import Static
 
 from ddtui.config.paths import find_config
 from ddtui.ui.actions import Scope
 from ddtui.ui.palette import actions_of, keymap_of, scope_of
+from ddtui.ui.screens.modal import Modal
 
 ABOUT = {
     Scope.APP: "ddtui shows one host. Nothing on it changes unless you confirm it.",
@@ -42,7 +43,7 @@ ABOUT = {
 """What each screen is, in a few words."""
 
 
-class HelpScreen(ModalScreen[None]):
+class HelpScreen(Modal[None]):
     """Explains the screen under it. Any of its closing keys leads back."""
 
     BINDINGS = [

@@ -20,6 +20,7 @@ from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.header import Header, link_row
 from ddtui.ui.widgets.key_bar import KeyBar
+from ddtui.ui.widgets.options import Options
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class HostsScreen(LiveScreen):
     def compose(self) -> ComposeResult:
         yield Header()
         yield Static(id="columns")
-        yield OptionList(*(Option("", id=f"host-{at}") for at in range(len(self._hosts))))
+        yield Options(*(Option("", id=f"host-{at}") for at in range(len(self._hosts))))
         yield KeyBar()
 
     def on_mount(self) -> None:

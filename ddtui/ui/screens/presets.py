@@ -30,6 +30,7 @@ from ddtui.ui.shown import Shown
 from ddtui.ui.source import ControlProblem, PresetView
 from ddtui.ui.widgets.header import Header
 from ddtui.ui.widgets.key_bar import KeyBar
+from ddtui.ui.widgets.options import Options
 from ddtui.ui.widgets.preset_detail import Detail, PresetDetail
 from ddtui.ui.widgets.prompt import Prompt
 from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows
@@ -76,7 +77,7 @@ class PresetsScreen(LiveScreen):
     def compose(self) -> ComposeResult:
         yield Header()
         with Horizontal(id="both"):
-            yield OptionList(id="list")
+            yield Options(id="list")
             with Vertical():
                 yield ReconfigurationPanel(id="change")
                 yield PresetDetail(id="detail")

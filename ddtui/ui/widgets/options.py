@@ -1,0 +1,28 @@
+"""Textual's list of options, mended: a page key must not end the app."""
+
+from __future__ import annotations
+
+from textual.widgets import OptionList
+
+
+class Options(OptionList):
+    """Ignores page keys that come before its options have been laid out.
+
+    Textual looks up the highlighted option's line then, and fails (8.2.8, `_move_page`): a burst of
+    keys is fast enough for that.
+    """
+
+    def action_page_up(self) -> None:
+        """One page up."""
+        if laid_out(self):
+            super().action_page_up()  # type: ignore[no-untyped-call]
+
+    def action_page_down(self) -> None:
+        """One page down."""
+        if laid_out(self):
+            super().action_page_down()  # type: ignore[no-untyped-call]
+
+
+def laid_out(options: OptionList) -> bool:
+    """Whether every option has its lines."""
+    return len(options._index_to_line) == len(options.options)
