@@ -11,6 +11,7 @@ from ddtui.cli.context import told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import emit, emit_json, say
 from ddtui.cli.preset_source import presets_for
+from ddtui.cli.screen_options import load_for_screens
 from ddtui.config.edit import write_default
 from ddtui.config.errors import ConfigError, Problem
 from ddtui.config.load import Loaded
@@ -55,21 +56,22 @@ def init(
 def validate(context: typer.Context) -> None:
     """Check the file; exit status 1 when it has mistakes, each told with its place."""
     with told(context) as options:
-        try:
-            loaded = options.load()
-            problems = key_problems(loaded)
-            presets_for(loaded)
-        except ConfigError as error:
-            problems = list(error.problems)
+        problems: list[Problem] = []
+        for check in (load_for_screens, lambda options: presets_for(options.load())):
+            try:
+                check(options)
+            except ConfigError as error:
+                problems += [each for each in error.problems if each not in problems]
         for problem in problems:
             emit(str(problem))
         if problems:
             say(f"{len(problems)} {'mistake' if len(problems) == 1 else 'mistakes'}")
             raise typer.Exit(ExitCode.FAILED)
-        if loaded.exists:
-            emit(f"{loaded.path.file}: no mistakes")
+        file = find_config(options.config).file
+        if file.exists():
+            emit(f"{file}: no mistakes")
         else:
-            emit(f"{loaded.path.file}: there is no such file; the defaults are in force")
+            emit(f"{file}: there is no such file; the defaults are in force")
 
 
 @app.command("print")
@@ -84,25 +86,6 @@ def print_(
             emit_json(_as_json(loaded))
         else:
             emit("\n".join(_as_toml(loaded)))
-
-
-def key_problems(loaded: Loaded) -> list[Problem]:
-    """Mistakes in `[keys]`, which only the screens' own list of actions can tell."""
-    if not loaded.config.keys:
-        return []
-    from ddtui.ui.keymap import KeymapError, read_keymap
-
-    try:
-        read_keymap(loaded.config.key_table())
-    except KeymapError as error:
-        return [Problem(problem, file=loaded.path.file) for problem in error.problems]
-    return []
-
-
-def check_keys(loaded: Loaded) -> None:
-    """Raise ConfigError when `[keys]` has mistakes."""
-    if problems := key_problems(loaded):
-        raise ConfigError(problems)
 
 
 def _shown(name: str, value: Any) -> Any:

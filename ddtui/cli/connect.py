@@ -11,13 +11,14 @@ import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, UnitOption, UserUnitOption
-from ddtui.cli.config import check_keys
 from ddtui.cli.context import host_of, told
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import say
+from ddtui.cli.screen_options import load_for_screens
 from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, Reach, find_host, known_hosts
 from ddtui.config.load import Loaded
+from ddtui.config.themes import theme_fault
 
 if TYPE_CHECKING:
     from ddtui.cli.live import Watched
@@ -63,17 +64,18 @@ def connect(  # noqa: PLR0913, PLR0917
     are asked about before the screen opens.
     """
     with told(context) as options:
+        from ddtui.cli.reaching import Overrides, checked_scenario
+
+        overrides = Overrides(unit, user_unit, checked_scenario(scenario, host))
+        if theme is not None and (fault := theme_fault(theme)):
+            raise ConfigError.of(f"--theme: {fault}")
         if not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise ConfigError.of(
                 "`connect` needs a terminal; `ddtui status` prints the same figures as text or JSON"
             )
-        loaded = options.load()
-        check_keys(loaded)
+        loaded = load_for_screens(options)
         target = host_of(loaded, host)
         set_up_log(debug=options.debug)
-        from ddtui.cli.reaching import Overrides
-
-        overrides = Overrides(unit, user_unit, scenario)
         choices = Choices(theme, read_only, no_mouse, fail)
         code = asyncio.run(_hosts_in_turn(loaded, target, overrides, choices))
         if code:

@@ -12,7 +12,7 @@ from ddtui.collect.settings import HostSettings
 from ddtui.config.api_key import api_key
 from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.hosts import HostTarget, Reach, full_unit_name
-from ddtui.config.model import is_unit_name
+from ddtui.config.model import DEMO, is_unit_name
 from ddtui.core.engine import Engine
 from ddtui.hosts.base import Host
 
@@ -37,16 +37,16 @@ def engine_for(target: HostTarget) -> Engine:
 
 async def host_for(target: HostTarget, scenario: str | None = None) -> Host:
     """The host itself, not yet connected. Raises ConfigError for an unknown scenario."""
-    if scenario is not None and target.reach is not Reach.DEMO:
-        raise ConfigError.of("--scenario is for the host 'demo' only")
+    checked_scenario(scenario, target.name)
     if target.reach is Reach.LOCAL:
         from ddtui.hosts.local import LocalHost
 
         return LocalHost(target.name)
     if target.reach is Reach.DEMO:
         from ddtui.demo.host import DemoHost
+        from ddtui.demo.scenarios import DEFAULT_SCENARIO
 
-        return await DemoHost.create(name=target.name, scenario=_scenario(scenario))
+        return await DemoHost.create(name=target.name, scenario=scenario or DEFAULT_SCENARIO)
     from ddtui.hosts.ssh.host import SshHost
     from ddtui.hosts.ssh.resolve import resolve
 
@@ -65,11 +65,14 @@ def _ssh_config(target: HostTarget) -> Path | None:
     return None if config is None else Path(config).expanduser()
 
 
-def _scenario(name: str | None) -> str:
-    from ddtui.demo.scenarios import DEFAULT_SCENARIO, SCENARIOS
-
+def checked_scenario(name: str | None, host: str) -> str | None:
+    """A scenario from the command line. Raises ConfigError for what is none, or not for `host`."""
     if name is None:
-        return DEFAULT_SCENARIO
+        return None
+    if host != DEMO:
+        raise ConfigError.of("--scenario is for the host 'demo' only")
+    from ddtui.demo.scenarios import SCENARIOS
+
     if name not in SCENARIOS:
         known = "".join(f"\n       {each}: {what}" for each, what in SCENARIOS.items())
         raise ConfigError.of(

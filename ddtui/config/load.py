@@ -92,11 +92,7 @@ def read_text(file: Path) -> str:
 
 def parse(text: str, file: Path) -> Config:
     """A configuration from its text. Raises ConfigError with every mistake found."""
-    try:
-        document = tomli.loads(text)
-    except tomli.TOMLDecodeError as error:
-        message = f"is not valid TOML: {error.msg} (column {error.colno})"
-        raise ConfigError([Problem(message, "", error.lineno, file)]) from error
+    document = read_document(text, file)
     problems = list(_document_problems(document))
     if problems:
         lines = key_lines(text)
@@ -104,6 +100,32 @@ def parse(text: str, file: Path) -> Config:
         raise ConfigError(sorted(found, key=lambda problem: problem.line or 0))
     document["keys"] = dict(_flat(document.get("keys", {})))
     return msgspec.convert(document, Config, strict=True)
+
+
+def read_document(text: str, file: Path) -> dict[str, Any]:
+    """The tables of a TOML file as they are. Raises ConfigError for what is no TOML."""
+    try:
+        return tomli.loads(text)
+    except tomli.TOMLDecodeError as error:
+        message = f"is not valid TOML: {error.msg} (column {error.colno})"
+        if error.msg == "Cannot overwrite a value" and (name := _last_key(text, error.lineno)):
+            message = f"{name} is set twice; remove one of the two"
+        raise ConfigError([Problem(message, "", error.lineno, file)]) from error
+
+
+def _last_key(text: str, number: int) -> str:
+    """The table and key, or the table, that a line of TOML sets; empty where it sets none."""
+    table = ""
+    for line in text.splitlines()[:number]:
+        stripped = line.strip()
+        if stripped.startswith("["):
+            table = stripped.partition("]")[0].strip("[ ")
+            found = f"[{table}]"
+        elif "=" in stripped and not stripped.startswith("#"):
+            found = " ".join(filter(None, (table and f"[{table}]", stripped.partition("=")[0])))
+        else:
+            found = ""
+    return found.strip()
 
 
 def placed(

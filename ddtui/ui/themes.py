@@ -27,7 +27,7 @@ from textual.color import Color, ColorParseError
 from textual.theme import BUILTIN_THEMES, Theme
 
 from ddtui.config.errors import did_you_mean
-from ddtui.config.paths import config_folder
+from ddtui.config.themes import packaged_folder, user_folder
 
 DEFAULT = "ddtui-dark"
 """The theme in force when none is chosen, or the chosen one is broken."""
@@ -95,19 +95,6 @@ class Themes:
     themes: Mapping[str, Theme]
     problems: tuple[str, ...] = ()
     """One line for each file that cannot be used."""
-
-
-def packaged_folder() -> Path:
-    """The folder of the themes that come with ddtui."""
-    package = Path(__file__).resolve().parents[1]
-    installed = package / "themes"
-    # In a source tree the folder lies beside the package; a wheel carries it inside.
-    return installed if installed.is_dir() else package.parent / "themes"
-
-
-def user_folder() -> Path:
-    """The folder where users put their own themes."""
-    return config_folder() / "themes"
 
 
 def variable_defaults(theme: Theme | None = None) -> dict[str, str]:

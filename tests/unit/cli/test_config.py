@@ -7,6 +7,7 @@ import pytest
 import tomli
 from typer.testing import Result
 
+from ddtui.cli.exit_codes import ExitCode
 from tests.unit.cli.conftest import Run
 
 
@@ -129,3 +130,39 @@ def test_presets_are_printed_without_secrets_and_validated(run: Run, config_file
     result = run("config", "validate")
     assert result.exit_code == 1
     assert "[presets.a] extends: there is no preset 'b'" in result.stdout
+
+
+def test_mistakes_in_keys_and_theme_are_told_beside_all_others(run: Run, config_file: Path) -> None:
+    config_file.write_text(
+        '[ui]\ntheme = "ddtui-lihgt"\nmouse = 3\n[keys]\napp.qit = "x"\nlog.search = 7\n'
+    )
+    result = run("config", "validate")
+    assert result.exit_code == ExitCode.FAILED
+    told = result.stdout.splitlines()
+    assert [line.removeprefix(f"{config_file}:").partition(": ")[0] for line in told] == [
+        *("2", "3", "5", "6")
+    ]
+    assert "[ui] theme: there is no theme 'ddtui-lihgt'; did you mean 'ddtui-light'?" in told[0]
+    assert "[keys] 'app.qit': no such action; did you mean 'app.quit'?" in told[2]
+    (config_file.parent / "themes").mkdir()
+    (config_file.parent / "themes" / "ddtui-lihgt.toml").write_text("")
+    config_file.write_text('[ui]\ntheme = "ddtui-lihgt"\n')
+    ok(run("config", "validate"))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[ui]\nmouse = true\nmouse = false\n", ":3: [ui] mouse is set twice"),
+        ("[hosts.a]\nport = 1\n[hosts.a.port]\n", ":3: [hosts.a.port] is set twice"),
+        ("[ui]\nmouse = \n", ":2: is not valid TOML"),
+    ],
+)
+def test_a_key_that_stands_twice_is_named(
+    run: Run, config_file: Path, text: str, told: str
+) -> None:
+    config_file.write_text(text)
+    result = run("config", "validate")
+    assert result.exit_code == ExitCode.FAILED
+    assert f"{config_file}{told}" in result.stdout
+    assert "1 mistake" in result.stderr

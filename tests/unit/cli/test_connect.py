@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from ddtui.cli.exit_codes import ExitCode
+from tests.unit.cli.conftest import Run
 
 ALTERNATE_SCREEN_OFF = b"\x1b[?1049l"
 MOUSE_ON = b"\x1b[?1000h"
@@ -174,3 +175,13 @@ async def test_job_control_leaves_one_reader_and_a_terminal_as_it_was(
     terminal.type(b"q")
     assert await terminal.end() == ExitCode.OK
     assert terminal.modes_at_end == before
+
+
+def test_a_wrong_theme_or_scenario_is_told_first_even_without_a_terminal(run: Run) -> None:
+    theme = run("connect", "demo", "--theme", "ddtui-drak")
+    assert theme.exit_code == ExitCode.USAGE
+    assert "--theme: there is no theme 'ddtui-drak'; did you mean 'ddtui-dark'?" in theme.stderr
+    scenario = run("connect", "demo", "--scenario", "lodaing")
+    assert scenario.exit_code == ExitCode.USAGE
+    assert "no such scenario: lodaing; did you mean 'loading'?" in scenario.stderr
+    assert "for the host 'demo' only" in run("connect", "a", "--scenario", "loading").stderr
