@@ -29,6 +29,8 @@ class HostProcess(msgspec.Struct, frozen=True):
     """Control group."""
     name: str = ""
     command: str = ""
+    invocation: str = ""
+    """Of the service that it was born in, wherever it is now; empty where that is not known."""
 
     @property
     def text(self) -> str:
@@ -62,6 +64,8 @@ class Baseline(msgspec.Struct, frozen=True):
     """The unit's own."""
     outsiders: tuple[int, ...] = ()
     """Processes outside the unit that held GPU memory already: they do not count."""
+    invocation: str = ""
+    """Of the unit before the stop."""
     level: dict[str, int] = {}
     """Most bytes by GPU uuid that may be in use once the unit has given its memory back."""
 
@@ -145,7 +149,7 @@ def _process(text: str) -> HostProcess | None:
     words = re.findall(r"\$'(?:[^'\\]|\\.)*'|(?:\\.|\S)+", text)
     if len(words) < 6 or not words[0].isdecimal():
         return None
-    group, name, command = (unquote(word) for word in words[3:6])
+    group, name, command, invocation = (unquote(word) for word in [*words[3:7], "''"][:4])
     return HostProcess(
         int(words[0]),
         words[1],
@@ -153,12 +157,15 @@ def _process(text: str) -> HostProcess | None:
         clean(group, 300),
         clean(name, 40),
         clean(redact_text(command), 400),
+        clean(invocation, 40),
     )
 
 
-def baseline(held: Held) -> Baseline:
-    """What to come back to, from a look before the stop."""
-    ours = set(held.unit_pids)
+def baseline(held: Held, invocation: str = "") -> Baseline:
+    """What to come back to, from a look before the stop of an invocation."""
+    ours = set(held.unit_pids) | {
+        pid for pid, each in held.processes.items() if invocation and each.invocation == invocation
+    }
     level: dict[str, int] = {}
     for gpu, used in held.gpus.items():
         of_unit = [held.apps.get(gpu, {}).get(pid) for pid in ours & held.apps.get(gpu, {}).keys()]
@@ -171,8 +178,9 @@ def baseline(held: Held) -> Baseline:
         else:
             level[gpu] = max(0, used - sum(known)) + SLACK
     return Baseline(
-        tuple(held.processes[pid] for pid in held.unit_pids if pid in held.processes),
+        tuple(held.processes[pid] for pid in sorted(ours) if pid in held.processes),
         tuple(sorted(held.app_pids() - ours)),
+        invocation,
         level,
     )
 

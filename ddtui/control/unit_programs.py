@@ -266,15 +266,22 @@ for pid in $pids; do
   while IFS=: read -r _ kind path; do [ -n "$kind" ] || group=$path; done 2>/dev/null \\
     < "/proc/$pid/cgroup"
   mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
-  printf '@process %s %s %s %q %q %q\\n' "$pid" "$begun" "$uid" "$group" "$name" \\
-    "${args[*]:0:400}"
+  born= variables=()
+  mapfile -d '' variables 2>/dev/null < "/proc/$pid/environ"
+  for each in "${variables[@]}"; do
+    case $each in INVOCATION_ID=*) born=${each#*=} ;; esac
+  done
+  printf '@process %s %s %s %q %q %q %q\\n' "$pid" "$begun" "$uid" "$group" "$name" \\
+    "${args[*]:0:400}" "$born"
 done
 echo "@end"
 """,
 )
 """Arguments: nvidia-smi path or empty, the unit's control group or empty, port, known pids. One
 shot: `@unit PID`, `@socket UID INODE`, `@listens PID INODE`, `@gpu UUID, INDEX, MIB`, `@app PID,
-UUID, MIB, NAME`, and for each pid met `@process PID STARTTIME UID CGROUP NAME COMMAND`."""
+UUID, MIB, NAME`, and for each pid met `@process PID STARTTIME UID CGROUP NAME COMMAND INVOCATION`
+(the last from its environment, as systemd sets it for processes of a service; empty where that may
+not be read)."""
 
 END_PROCESS = Program(
     "ddtui:end-process",

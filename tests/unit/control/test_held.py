@@ -72,3 +72,19 @@ def test_memory_of_another_service_that_came_since_is_its_own() -> None:
         "@process 90 900 0 /system.slice/train.service python python\\ train.py\n@end\n"
     )
     assert left(text).nothing
+
+
+def test_a_process_that_had_escaped_before_the_stop_is_of_the_invocation_it_was_born_in() -> None:
+    process = (
+        "@process 60 5 998 /user.slice/s.scope python python\\ worker {}\n"
+        "@app 60, GPU-a, 30000, python\n@gpu GPU-a, 0, {}\n@end\n"
+    )
+    looked = parse_held(BEFORE.replace("@end\n", process.format("cafe", 120_000)), "/llm.service")
+    before = baseline(looked, "cafe")
+    assert before.outsiders == (50,)
+    later = parse_held(process.format("cafe", 31_000), "/llm.service")
+    found = remaining(before, later, 30000, SGLANG.is_command)
+    assert [each.pid for each in found.orphans] == [60]
+    assert found.gpus == ("GPU 0: 28.8 GiB not given back, held by 60 (python)",)
+    # Of another service, or of nobody that is known: it counts as it did.
+    assert baseline(looked, "beef").outsiders == (50, 60)
