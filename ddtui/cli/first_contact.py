@@ -41,6 +41,7 @@ async def reach(host: Host, *, patience: float = PATIENCE, ask: bool = True) -> 
             await live
         except HostKeyUnknown as unknown:
             if not ask:
+                unknown.remedy = how_to_accept(host)
                 raise
             tried.clear()
             await accept(host, unknown)
@@ -53,6 +54,14 @@ async def reach(host: Host, *, patience: float = PATIENCE, ask: bool = True) -> 
             live.cancel()
             failed.cancel()
             await asyncio.gather(live, failed, return_exceptions=True)
+
+
+def how_to_accept(host: Host) -> str:
+    """What to do about an unknown key where nobody can be asked."""
+    return (
+        f"compare the fingerprint with one that you got from the host itself, then accept the key:"
+        f" `ddtui connect {host.name}` asks in a terminal; so does ssh"
+    )
 
 
 async def accept(host: Host, unknown: HostKeyUnknown) -> None:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec.structs import replace
+
+from ddtui.cli.first_contact import how_to_accept
 from ddtui.cli.live import Watched
 from ddtui.cli.output import clean, say
 from ddtui.core.samples import Collector, LinkState, SourceStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
+from ddtui.hosts.base import HostKeyUnknown, LinkRefused
 
 LOOK_FOR = 5.0
 """Seconds after which a report is made of what there is."""
@@ -35,7 +39,7 @@ async def collected(source: Watched, wait: float = 0.0) -> Snapshot:
         passed = loop.time() - began
         ready = snapshot.readiness.state is ReadinessState.READY
         if snapshot.link.state is LinkState.REFUSED:
-            return snapshot
+            return await _with_remedy(source, snapshot)
         if snapshot.link.state is LinkState.RETRYING and passed >= wait:
             return snapshot
         if spoken_at is None and has_spoken(snapshot):
@@ -50,6 +54,18 @@ async def collected(source: Watched, wait: float = 0.0) -> Snapshot:
             told_before = snapshot.readiness.summary
             say(f"{passed:4.0f} s  {clean(told_before)}")
         await asyncio.sleep(0.1)
+
+
+async def _with_remedy(source: Watched, snapshot: Snapshot) -> Snapshot:
+    """With how an unknown host key is accepted: nobody is asked here."""
+    try:
+        await source.host.wait_live()
+    except HostKeyUnknown:
+        link = replace(snapshot.link, remedy=how_to_accept(source.host))
+        return replace(snapshot, link=link)
+    except LinkRefused:  # the snapshot tells why
+        return snapshot
+    return source.snapshot_now()
 
 
 def has_spoken(snapshot: Snapshot) -> bool:

@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from ddtui.cli.output import Paint, clean, table
+from ddtui.core.events import Phase
 from ddtui.core.samples import Collector, LinkState, SourceStatus, UnitStatus
 from ddtui.core.snapshot import (
     EngineView,
@@ -72,7 +73,9 @@ def _link(snapshot: Snapshot, paint: Paint) -> list[str]:
     heard = ""
     if snapshot.last_heard is not None:
         heard = f"  last heard {fmt.ago(snapshot.at - snapshot.last_heard)} ago"
-    rows = [_row("link", f"{paint(link.state.value, style)}{detail}{heard}")]
+    # There is one look: nothing is tried again.
+    word = "unreachable" if link.state is LinkState.RETRYING else link.state.value
+    rows = [_row("link", f"{paint(word, style)}{detail}{heard}")]
     if link.remedy:
         rows.append(_more(f"-> {clean(link.remedy)}"))
     return rows

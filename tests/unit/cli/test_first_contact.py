@@ -100,3 +100,17 @@ async def test_a_changed_key_is_a_hard_stop(server: DemoServer, tmp_path: Path) 
     assert status == ExitCode.REFUSED
     assert "CHANGED" in told
     assert "from now on" not in told
+
+
+@pytest.mark.usefixtures("server")
+async def test_verbs_that_ask_nobody_say_how_an_unknown_key_is_accepted() -> None:
+    for verb in ("status", "doctor", "diagnose"):
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "ddtui", verb, "sim"),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        async with asyncio.timeout(60):
+            told, _ = await child.communicate()
+        assert "`ddtui connect sim` asks in a terminal" in " ".join(told.decode().split()), verb

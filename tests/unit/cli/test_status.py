@@ -235,3 +235,10 @@ def test_a_unit_is_in_its_state_since_it_changed(active: str, sub: str, for_how_
     )
     now = "in force" if sub == "running" else "last"
     assert re.search(rf"(?m)^{now} +.*tp 8", "\n".join(lines(told, Paint())))
+
+
+def test_a_single_look_retries_nothing() -> None:
+    snapshot = host_state(LinkSample(NOW, "ssh", LinkState.RETRYING, "no such name")).snapshot(NOW)
+    text = "\n".join(lines(snapshot, Paint()))
+    assert "link       unreachable  no such name" in text
+    assert "retrying" not in text

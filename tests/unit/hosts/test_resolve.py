@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import getpass
+import os
+import pwd
 import shutil
 import socket
 import sys
@@ -102,7 +104,8 @@ async def test_defaults(config: Config, monkeypatch: pytest.MonkeyPatch) -> None
         ("SSH_AUTH_SOCK", {"SSH_AUTH_SOCK": "/a"}, "/a"),
         ("SSH_AUTH_SOCK", {}, None),
         ("$OTHER_AGENT", {"OTHER_AGENT": "/b"}, "/b"),
-        ("~/agent", {}, str(Path.home() / "agent")),
+        # ssh takes the home from the user database, whatever HOME says.
+        ("~/agent", {}, str(Path(pwd.getpwuid(os.getuid()).pw_dir) / "agent")),
     ],
 )
 async def test_identity_agent(
