@@ -20,7 +20,7 @@ from ddtui.ui.control_desk import LOOK_INTERVAL, ControlDesk
 from ddtui.ui.driver import TerminalDriver
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.keymap import read_keymap
-from ddtui.ui.palette import PALETTE_CSS, ActionCommands, Palette
+from ddtui.ui.palette import PALETTE_CSS, ActionCommands, Palette, ThemeCommands
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.help import HelpScreen
 from ddtui.ui.screens.hosts import HostsScreen, SwitchHost
@@ -83,6 +83,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._paused: Snapshot | None = None
         self._paused_at: float | None = None
         self._urgent: Hashable = None
+        self._closing_down = False
         super().__init__(driver_class=TerminalDriver)
         self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
@@ -155,8 +156,14 @@ class DdtuiApp(App[object], inherit_bindings=False):
             holder=desk.control.holder if desk is not None else "",
         )
 
+    async def _shutdown(self) -> None:
+        self._closing_down = True  # Textual takes widgets away one by one while timers still run
+        await super()._shutdown()
+
     def paint(self) -> None:
         """Show what is known, on the topmost screen that shows a host; dialogs may cover it."""
+        if self._closing_down:
+            return
         for screen in reversed(self.screen_stack):
             if isinstance(screen, LiveScreen):
                 with self.batch_update():
@@ -255,6 +262,10 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def search_themes(self) -> None:
         """Choose the colours."""
         self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes"))
+
+    def search_themes(self) -> None:
+        if not Palette.is_open(self):
+            self.push_screen(Palette(providers=[ThemeCommands], placeholder="Search for themes"))
 
     def action_presets(self) -> None:
         """Show the presets."""

@@ -11,14 +11,28 @@ from textual.binding import Binding
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 from textual.screen import Screen
+from textual.theme import ThemeProvider
 
 from ddtui.ui.actions import ACTIONS, Action, Scope, actions
 from ddtui.ui.keymap import Keymap, default_keymap
 from ddtui.ui.screens.modal import nothing_to_await
 from ddtui.ui.widgets.options import laid_out
 
-PALETTE_CSS = "CommandPalette SearchIcon { display: none; }"
-"""Style for the app: the palette's icon is an emoji, which terminals disagree on the width of."""
+PALETTE_CSS = """
+CommandPalette SearchIcon { display: none; }
+CommandPalette > Vertical { margin-top: 1; min-width: 12; }
+CommandPalette #--input, CommandPalette #--input.--list-visible {
+    border: round $primary; padding: 0 1; background: $surface;
+}
+CommandPalette CommandInput, CommandPalette CommandInput:focus {
+    border: none; height: 1; min-width: 8;
+}
+CommandPalette CommandList, CommandPalette CommandList.--populating {
+    min-width: 10; max-height: 65vh; padding: 0;
+    border: round $primary; background: $surface;
+}
+"""
+"""Style for the app. The palette's icon is an emoji, which terminals disagree on the width of."""
 
 
 def scope_of(screen: Screen[Any]) -> Scope:
@@ -56,6 +70,15 @@ class Palette(CommandPalette):
     def _action_command_list(self, action: str) -> None:
         if laid_out(self.query_one(CommandList)):
             super()._action_command_list(action)
+
+
+class ThemeCommands(ThemeProvider):
+    """All themes by name, the one in force marked."""
+
+    @property
+    def commands(self) -> list[tuple[str, Callable[[], None]]]:
+        now = self.app.theme
+        return [(f"{'*' if name == now else ' '} {name}", run) for name, run in super().commands]
 
 
 class ActionCommands(Provider):

@@ -38,7 +38,7 @@ class ChoiceScreen(Modal[str | None]):
     DEFAULT_CSS = """
     ChoiceScreen { align: center middle; }
     ChoiceScreen > OptionList {
-        width: 44; max-width: 96%; height: auto; max-height: 80%;
+        width: 96%; max-width: 44; height: auto; max-height: 80%;
         background: $surface; border: round $primary; padding: 0 1;
     }
     """

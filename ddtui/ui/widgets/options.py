@@ -1,16 +1,22 @@
-"""Textual's list of options, mended: a page key must not end the app."""
+"""Textual's list of options, mended: neither a page key nor a narrow terminal ends the app."""
 
 from __future__ import annotations
 
 from textual.widgets import OptionList
 
 
+LEAST_WIDTH = 10
+"""Columns that a list is laid out in even where the terminal has fewer."""
+
+
 class Options(OptionList):
     """Ignores page keys that come before its options have been laid out.
 
     Textual looks up the highlighted option's line then, and fails (8.2.8, `_move_page`): a burst of
-    keys is fast enough for that.
+    keys is fast enough for that. Nor does it break words into lines of no width.
     """
+
+    DEFAULT_CSS = f"Options {{ min-width: {LEAST_WIDTH}; }}"
 
     def action_page_up(self) -> None:
         """One page up."""

@@ -1,0 +1,35 @@
+"""Dialogs and lists in terminals that are too small for them: nothing ends the app."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.ui.control_world import FakeControl, control_app
+
+KEYS = {
+    "palette": ["ctrl+p", "pagedown", "pageup", "end", "home", "escape"],
+    "theme": ["ctrl+t", "pagedown", "pageup", "escape"],
+    "hosts": ["3", "pagedown", "pageup", "end"],
+    "presets": ["4", "pagedown", "pageup", "e", "escape"],
+    "choice": ["2", "r", "pagedown", "pageup", "escape", "p", "end", "pageup", "escape"],
+    "help": ["question_mark", "pagedown", "escape"],
+    "restart": ["R", "pagedown", "escape"],
+}
+
+
+@pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
+@pytest.mark.parametrize("size", [(80, 4), (80, 1), (6, 24), (4, 3), (1, 1)])
+async def test_no_terminal_is_too_small_for_keys(keys: list[str], size: tuple[int, int]) -> None:
+    app = control_app("live", FakeControl())
+    async with app.run_test(size=size) as pilot:
+        await pilot.press(*keys)
+        assert app.is_running
+
+
+async def test_the_list_of_themes_marks_the_one_in_force() -> None:
+    app = control_app("live", FakeControl())
+    async with app.run_test(size=(100, 30)) as pilot:
+        await pilot.press("ctrl+t")
+        await pilot.pause()
+        picture = app.export_screenshot().replace("&#160;", " ")
+        assert f"* {app.theme}" in picture
