@@ -9,7 +9,6 @@ from collections.abc import Callable, Hashable, Sequence
 
 from rich.console import RenderableType
 from textual.app import App
-from textual.theme import ThemeProvider
 
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
@@ -261,9 +260,6 @@ class DdtuiApp(App[object], inherit_bindings=False):
 
     def search_themes(self) -> None:
         """Choose the colours."""
-        self.push_screen(Palette(providers=[ThemeProvider], placeholder="Search for themes"))
-
-    def search_themes(self) -> None:
         if not Palette.is_open(self):
             self.push_screen(Palette(providers=[ThemeCommands], placeholder="Search for themes"))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.widgets import OptionList
 
-
 LEAST_WIDTH = 10
 """Columns that a list is laid out in even where the terminal has fewer."""
 
