@@ -112,11 +112,16 @@ async def _on_host(source: Watched, printer: Printer) -> None:
     printer.show(await bounded("sources", watch))
     unit = settings.unit or (seen[0].unit.name if seen and seen[0].unit else "")
     if found and unit:
-        check = rights.check_rights(found[0], unit=unit, user_unit=settings.scope == "user")
-        printer.show([check])
+        printer.show(await bounded("rights to act", partial(_rights, source, found[0], unit)))
     else:
         printer.show([skip("rights to act", "no unit is known")])
     printer.show(await bounded("engine http", partial(_engine, source)))
+
+
+async def _rights(source: Watched, found: facts.Facts, unit: str) -> list[Check]:
+    user_unit = source.settings.scope == "user"
+    missing = set() if user_unit else await rights.ask_rights(source.host, unit)
+    return [rights.check_rights(found, missing, unit=unit, user_unit=user_unit)]
 
 
 async def _watched_for_a_while(source: Watched) -> Snapshot:

@@ -1,11 +1,17 @@
 """What the doctor concludes from a host's facts. The texts are those of real hosts."""
 
+from collections.abc import Iterable
+from pathlib import Path
+
 import pytest
 
 from ddtui.cli.doctor.check import Check, Verdict, bounded
 from ddtui.cli.doctor.facts import Facts, check_clock, check_facts, parse_facts
-from ddtui.cli.doctor.rights import check_rights, commands_for, granted, sudoers_lines
-from ddtui.hosts.base import LinkDown
+from ddtui.cli.doctor.rights import ask_rights, check_rights
+from ddtui.control.rights import commands_for, granted, sudoers_lines
+from ddtui.control.unit_programs import RIGHTS
+from ddtui.hosts.base import LinkDown, Program
+from ddtui.hosts.local import LocalHost
 
 OUTPUT = b"""\
 Welcome to ct200!
@@ -121,21 +127,49 @@ def test_sudoers_lines_name_each_command_and_escape_what_sudo_would_read() -> No
     assert sudoers_lines("ops", r"a\x2db:c.service")[0].endswith(r"start a\\x2db\:c.service")
 
 
-def rights(*rules: str, unit: str = "llm.service", user_unit: bool = False, **more: str) -> Check:
-    return check_rights(facts(sudo_rule=list(rules), **more), unit=unit, user_unit=user_unit)
+def rights(*rules: str, missing: Iterable[str] = (), user_unit: bool = False, **more: str) -> Check:
+    return check_rights(
+        facts(sudo_rule=list(rules), **more),
+        set(missing),
+        unit="llm.service",
+        user_unit=user_unit,
+    )
 
 
 def test_rights_that_are_granted_are_seen() -> None:
-    listed = ", ".join(commands_for("llm.service"))
     heading = "User ops may run the following commands on ct200:"
-    assert rights(heading, f"(root) NOPASSWD: {listed}").verdict is Verdict.OK
+    assert rights(heading, "(root) NOPASSWD: /usr/bin/systemctl ^.* llm$").verdict is Verdict.OK
     assert rights("(ALL : ALL) NOPASSWD: ALL").verdict is Verdict.OK
-    folded = listed.replace(", ", ",\n", 1).split("\n")
-    assert rights(heading, f"(root) NOPASSWD: {folded[0]}", folded[1]).verdict is Verdict.OK
-    each = [f"(root) NOPASSWD: {command}" for command in commands_for("llm.service")]
-    assert rights(*each).verdict is Verdict.OK
     assert rights(user="root 0").verdict is Verdict.OK
     assert rights(user_unit=True).verdict is Verdict.OK
+
+
+def test_a_rule_with_a_password_leaves_a_doubt_that_commands_by_name_do_not() -> None:
+    listed = ", ".join(commands_for("llm.service"))
+    assert rights("(ALL : ALL) ALL", f"(root) NOPASSWD: {listed}").verdict is Verdict.OK
+    folded = listed.replace(", ", ",\n", 1).split("\n")
+    both = ("(ALL : ALL) ALL", f"(root) NOPASSWD: {folded[0]}", folded[1])
+    assert rights(*both).verdict is Verdict.OK
+    start = "(root) NOPASSWD: /usr/bin/systemctl start llm.service"
+    doubt = rights("(ALL : ALL) ALL", start)
+    assert doubt.verdict is Verdict.WARN
+    assert "perhaps those for 6 of them" in doubt.detail
+
+
+async def test_sudo_itself_is_asked(tmp_path: Path) -> None:
+    sudo = tmp_path / "sudo"
+    sudo.write_text('#!/bin/sh\ncase "$*" in "-n -l /usr/bin/systemctl "*) ;; *) exit 1 ;; esac\n')
+    sudo.chmod(0o755)
+    script = RIGHTS.script.replace('[ "$UID" = 0 ] ||', f"PATH={tmp_path}:$PATH;", 1)
+    host = LocalHost()
+    await host.start()
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("ddtui.cli.doctor.rights.RIGHTS", Program(RIGHTS.label, script))
+            missing = await ask_rights(host, "llm.service")
+    finally:
+        await host.close()
+    assert missing == set(commands_for("llm.service")[4:])
 
 
 def test_rights_that_need_a_password_or_another_user_do_not_count() -> None:
@@ -149,14 +183,15 @@ def test_rights_that_need_a_password_or_another_user_do_not_count() -> None:
 
 
 def test_only_the_missing_rights_are_listed() -> None:
-    check = rights("(root) NOPASSWD: /usr/bin/systemctl start llm.service")
+    commands = commands_for("llm.service")
+    check = rights("(root) NOPASSWD: /usr/bin/systemctl start *", missing=commands[1:])
     assert check.verdict is Verdict.WARN
     assert "6 of 7" in check.detail
     lines = check.remedy.splitlines()
     assert lines[0].endswith("add:")
     assert len(lines) == 7
     assert not any("systemctl start" in line for line in lines)
-    none = rights("sudo: a password is required", sudo="")
+    none = rights("sudo: a password is required", missing=commands, sudo="")
     assert none.detail.startswith("sudo is not installed")
 
 
