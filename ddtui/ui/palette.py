@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -10,8 +10,10 @@ from textual.await_complete import AwaitComplete
 from textual.binding import Binding
 from textual.command import CommandList, CommandPalette, DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.css.query import NoMatches
 from textual.screen import Screen
 from textual.theme import ThemeProvider
+from textual.worker import Worker
 
 from ddtui.ui.actions import ACTIONS, Action, Scope, actions
 from ddtui.ui.keymap import Keymap, default_keymap
@@ -61,11 +63,31 @@ def keymap_of(screen: Screen[Any]) -> Keymap:
     return keymap if isinstance(keymap, Keymap) else default_keymap()
 
 
+_GATHER: Callable[[CommandPalette, str], Awaitable[None]] = vars(CommandPalette)[
+    "_gather_commands"
+].__wrapped__
+"""Textual's search itself, without the worker around it."""
+
+
 class Palette(CommandPalette):
     """Textual's command palette, mended as `ddtui.ui.widgets.options` and `Modal` are."""
 
     def dismiss(self, result: None = None) -> AwaitComplete:
         return super().dismiss(result) if self.is_current else nothing_to_await()
+
+    def _gather_commands(self, search_value: str) -> Worker[None]:
+        """Search, unless the palette has been closed before the search began."""
+
+        async def search() -> None:
+            try:
+                if self.is_current:
+                    await _GATHER(self, search_value)
+            except NoMatches:  # closed meanwhile: there is no list any more
+                if self.is_current:
+                    raise
+
+        group = self._GATHER_COMMANDS_GROUP
+        return self.run_worker(search(), group=group, exclusive=True)
 
     def _action_command_list(self, action: str) -> None:
         if laid_out(self.query_one(CommandList)):

@@ -52,7 +52,7 @@ def at_work(snapshot: Snapshot, now: float) -> tuple[bool, str]:
     if running.value or waiting:
         many = f"{running.value:.0f} request{'' if running.value == 1 else 's'}"
         also = f" and {waiting:.0f} waiting" if waiting else ""
-        return True, f"{many} running{also}: they are cut off."
+        return True, f"{many} running{also}: cut off when it stops."
     return False, "No request is running."
 
 
