@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ddtui.core.gpus import throttle_words
+from ddtui.core.load_stall import stall_words
 from ddtui.core.samples import Gpu, LinkState
 from ddtui.core.snapshot import Alert, ReadinessState, Severity, Snapshot
 
@@ -61,8 +62,7 @@ def _readiness(snapshot: Snapshot) -> Iterator[_Found]:
         yield "readiness", Severity.CRITICAL, f"engine {readiness.summary}{remedy}"
     up = readiness.state is ReadinessState.READY  # a load whose log may not be read never ends
     if load is not None and load.stalled_for is not None and not load.finished and not up:
-        text = f"no progress of the load for {load.stalled_for:.0f} s"
-        yield "stall", Severity.CRITICAL, text
+        yield "stall", Severity.CRITICAL, stall_words(load, snapshot)
     if load is not None and load.straggler and not load.finished:
         yield "straggler", Severity.WARNING, f"{load.straggler} is clearly behind the other ranks"
 

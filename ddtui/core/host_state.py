@@ -146,6 +146,8 @@ class HostState:
             self._skew = sample.host_at - sample.at
             if self._run is not None:
                 self._run.tracker.skew = self._skew
+        if self._run is not None:
+            self._run.tracker.disk((sample.disk_read or 0.0) + (sample.disk_write or 0.0))
 
     def _take_unit(self, sample: UnitSample) -> None:
         unit, before = sample.unit, self._unit
@@ -154,12 +156,7 @@ class HostState:
         if self._run is None or unit.invocation not in {"", self._run.identity}:
             return
         self._run.configure(unit)
-        ended = unit.active_state in _ENDED or unit.sub_state == "auto-restart"
-        was_ended = before is not None and (
-            before.active_state in _ENDED or before.sub_state == "auto-restart"
-        )
-        if ended and not was_ended:
-            self._run.tracker.stopped(self._host_time(sample.at), unit.active_state == "failed")
+        self._run.take_end(unit, self._host_time(sample.at))
 
     def _follow(self, unit: UnitStatus, before: UnitStatus | None, at: float) -> None:
         """Turn to the invocation that systemd names, whatever the clocks say.

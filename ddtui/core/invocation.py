@@ -26,6 +26,7 @@ from ddtui.core.samples import (
 )
 
 FAILURES_KEPT = 50
+_OVER = {"inactive", "failed", "deactivating"}
 
 
 class Invocation:
@@ -71,6 +72,19 @@ class Invocation:
         except (KeyError, ValueError):
             tp = 1
         self.tracker.configure(models.get("target", ""), models.get("drafter"), tp, flags)
+
+    def take_end(self, unit: UnitStatus, at: float) -> None:
+        """Tell the load tracker of the end, where the unit (seen at `at`, host's clock) is over.
+
+        A unit that is being stopped loads nothing any more. A load has failed unless somebody
+        stopped it; an engine that was up has loaded whatever became of it.
+        """
+        restarting = unit.sub_state.startswith("auto-restart")
+        if not restarting and unit.active_state not in _OVER:
+            return
+        failed = restarting or unit.active_state == "failed" or unit.result not in {"", "success"}
+        ended = min(at, unit.state_changed_at or at)
+        self.tracker.stopped(max(ended, self.began), failed and self.was_ready_at is None)
 
     def read(self, line: JournalLine) -> Iterable[AnyEvent]:
         """Take one line of this invocation's journal; returns its events."""

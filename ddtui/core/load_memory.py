@@ -6,7 +6,7 @@ here is the growth above that baseline.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from statistics import median
 
@@ -96,6 +96,12 @@ class GpuMemory:
         if not self._times:
             return {}
         return self._growth[max(0, bisect_right(self._times, time) - 1)]
+
+    def since(self, time: float) -> Mapping[int, int]:
+        """Growth by the first reading that is not earlier; by the last one where there is none."""
+        if not self._times:
+            return {}
+        return self._growth[min(len(self._times) - 1, bisect_left(self._times, time))]
 
     def gpus(self, tp: int) -> tuple[int, ...]:
         """The GPUs of the unit's ranks, by index.

@@ -15,13 +15,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from ddtui.core.events import AnyEvent, BarMoved, FiredUp, Phase, PhaseBegan, PhaseEnded, PortOpened
 from ddtui.core.load_eta import Experience
 from ddtui.core.load_history import LoadHistory, LoadRecord, relevant_flags
 from ddtui.core.load_memory import GpuMemory
 from ddtui.core.load_phases import USUAL_ORDER, WEIGHTS, PhaseTimeline, Stretch
 from ddtui.core.load_record import make_record
-from ddtui.core.load_stall import StallWatch
+from ddtui.core.load_stall import LOG, MEMORY, READS, StallWatch
 from ddtui.core.load_time_left import Estimate, TimeLeft
 from ddtui.core.load_weights import ALMOST, LATE, Bar, WeightsProgress
 from ddtui.core.snapshot import LoadView, PhaseStatus, PhaseView
@@ -86,7 +88,7 @@ class LoadTracker:
         """Take what a line of the log says."""
         if self.timeline.ready_at is not None:
             return
-        timeline, stamp = self.timeline, event.stamp
+        timeline, stamp, before = self.timeline, event.stamp, self._current()
         match event:
             case PhaseBegan():
                 timeline.begin(event.phase, stamp, event.rank)
@@ -101,7 +103,7 @@ class LoadTracker:
             case _:
                 return
         self._heard = True
-        self.stall.progress(stamp, timeline.current.phase)
+        self.stall.progress(stamp, before, LOG)  # the time without progress was spent there
         self._look_back()
 
     def _move_bar(self, event: BarMoved) -> None:
@@ -134,7 +136,7 @@ class LoadTracker:
         if not self._heard and self.timeline.last_of(Phase.TARGET) is None:
             self._infer_begin(at)
         grown = self.stall.grew(max(before, sum(self.memory.latest.values())))
-        self._tick(at, progress=self._observe(at) or grown)
+        self._tick(at, MEMORY, progress=self._observe(at) or grown)
 
     def storage_reads(self, at: float, read_bytes: int | None, processes: int = 0) -> None:  # noqa: ARG002
         """Take the bytes that all processes of the unit have read from storage so far.
@@ -150,16 +152,27 @@ class LoadTracker:
             stretch = self.timeline.last_of(phase)
             if stretch is None or stretch.open:
                 weights = self.weights[phase]
-                began = None if stretch is None else stretch.began
                 late = weights.reads_before is None and phase is Phase.TARGET
-                weights.observe_reads(self._reads, began, late)
-        self._tick(at, progress=self._observe(at) or self.stall.read(self._reads))
+                began = None if stretch is None else stretch.began
+                if stretch is not None and phase is Phase.DRAFTER:
+                    began = stretch.all_began if stretch is self.timeline.current else None
+                weights.observe_reads(at, self._reads, began, late)
+        read = self.stall.read(self._reads)
+        self._tick(at, READS, progress=self._observe(at) or read)
+
+    def disk(self, rate: float) -> None:
+        """Take what the host's disks read and write, bytes per second."""
+        self.stall.disk(rate)
 
     def stopped(self, at: float, failed: bool) -> None:
-        """The unit ended (`at`: host's clock)."""
+        """The unit ended (`at`: host's clock). May be said again: the first time counts.
+
+        The log may still tell what came before that, as it is read from the start of the run: a
+        load that had become ready has not failed.
+        """
         if self._ended is None:
             self._ended = at
-            self._failed = failed and self.timeline.ready_at is None
+        self._failed = self._failed or failed
 
     def _infer_begin(self, at: float) -> None:
         """Nothing can be read of the log: memory that grows this much is weights."""
@@ -185,9 +198,9 @@ class LoadTracker:
         record = self._experience.memory_record(target=weights.target)
         return weights.observe(at, stretch, self.memory, gpus, record)
 
-    def _tick(self, at: float, *, progress: bool) -> None:
+    def _tick(self, at: float, source: str, *, progress: bool) -> None:
         if progress:
-            self.stall.progress(at, self.timeline.current.phase)
+            self.stall.progress(at, self._current(), source)
         else:
             self.stall.idle(at)
 
@@ -205,32 +218,48 @@ class LoadTracker:
     # ---- what is shown --------------------------------------------------------------------------
 
     def view(self, now: float) -> LoadView:
-        """The load as of `now` (host's clock)."""
+        """The load as of `now` (host's clock), or as of its end."""
         ready, current = self.timeline.ready_at, self._current()
-        over = ready is not None or self._ended is not None
-        phases = tuple(self._phase(phase, current, now) for phase in self._order())
-        estimate = Estimate(None, "") if over else self._time_left(now)
+        ended = ready if ready is not None else self._death()
+        if ended is not None:
+            return self._view(ended, current, Estimate(None, ""), ended)
+        earlier = self._experience.longest_gap(current)
+        quiet = self.stall.quiet(now, current, earlier) if current in WEIGHTS else None
+        left = TimeLeft(self.timeline, self.weights, self._bars, self._experience, self._without())
+        view = self._view(now, current, left.estimate(current, now, quiet), None)
+        stalled_for = self.stall.stalled(now, current, earlier)
         weights = self.weights.get(current)
+        return msgspec.structs.replace(
+            view,
+            stalled_for=stalled_for,
+            advice=self.stall.advice(current) if stalled_for is not None else "",
+            straggler=weights.straggler if weights is not None else "",
+        )
+
+    def _view(
+        self, now: float, current: Phase, estimate: Estimate, ended: float | None
+    ) -> LoadView:
+        ready = self.timeline.ready_at is not None
         return LoadView(
             invocation=self.invocation,
             began=self.timeline.began,
-            phases=phases,
+            phases=tuple(self._phase(phase, current, now) for phase in self._order()),
             current=current,
-            finished=ready is not None,
-            failed=self._failed,
-            ended=ready if ready is not None else self._ended,
-            fraction=1.0 if ready is not None else self._whole(now, estimate),
+            finished=ready,
+            failed=self._failed and not ready,
+            ended=ended,
+            fraction=1.0 if ready else self._whole(now, estimate),
             eta_seconds=estimate.seconds,
+            eta_of=estimate.of,
             eta_source=estimate.source,
-            stalled_for=(
-                None if over else self.stall.stalled(now, self._experience.longest_gap(current))
-            ),
-            straggler=weights.straggler if weights is not None and not over else "",
         )
 
-    def _time_left(self, now: float) -> Estimate:
-        left = TimeLeft(self.timeline, self.weights, self._bars, self._experience, self._without())
-        return left.estimate(self._current(), now)
+    def _death(self) -> float | None:
+        """When the unit ended before it was ready; never before what its log still told."""
+        if self._ended is None:
+            return None
+        last = self.timeline.stretches[-1]
+        return max(self._ended, last.began, last.ended or last.began)
 
     def _current(self) -> Phase:
         """The phase of the slowest rank; between two phases the one that comes."""
@@ -262,11 +291,16 @@ class LoadTracker:
         expected = self._experience.seconds(phase)
         stretch, first = self.timeline.last_of(phase), self.timeline.first_of(phase)
         status = self._status(phase, current)
-        running = status is PhaseStatus.RUNNING
+        failed = status is PhaseStatus.FAILED
+        running = status is PhaseStatus.RUNNING or failed
         # Many phases say so only at their end: they began where the one before them ended.
         since = self.timeline.stretches[-1].ended if running else None
         began = first.began if first is not None else since
         ended = stretch.ended if stretch is not None and not running else None
+        if failed:
+            ended = now
+        elif status is PhaseStatus.PENDING:
+            began = ended = None
         if phase is Phase.READY:
             began = ended = self.timeline.ready_at
         fraction, source, detail = 1.0 if status is PhaseStatus.DONE else None, "", ""
@@ -279,11 +313,10 @@ class LoadTracker:
         if phase is Phase.READY:
             return PhaseStatus.DONE if ready else PhaseStatus.PENDING
         if phase is current:
-            if self._ended is None:
-                return PhaseStatus.RUNNING
-            return PhaseStatus.FAILED if self._failed else PhaseStatus.PENDING
-        if self.timeline.last_of(phase) is not None:
-            return PhaseStatus.DONE
+            return PhaseStatus.RUNNING if ready or self._ended is None else PhaseStatus.FAILED
+        if (stretch := self.timeline.last_of(phase)) is not None:
+            # Some ranks may be ahead of the slowest one, in a phase that counts only after its own.
+            return PhaseStatus.PENDING if stretch.open else PhaseStatus.DONE
         past = self.timeline.last_of(Phase.WARMUP) is not None
         absent = phase in self._without() or ready or (past and phase is not Phase.WARMUP)
         return PhaseStatus.SKIPPED if absent else PhaseStatus.PENDING

@@ -15,6 +15,7 @@ from ddtui.core.load_eta import (
     weights_remaining,
 )
 from ddtui.core.load_phases import PhaseTimeline, Stretch
+from ddtui.core.load_stall import seconds_in_words
 from ddtui.core.load_weights import Bar, WeightsProgress
 
 _NO_HISTORY = "no earlier load of this model"
@@ -22,10 +23,13 @@ _NO_HISTORY = "no earlier load of this model"
 
 @dataclass(frozen=True)
 class Estimate:
-    """Seconds until ready, and what they rest on."""
+    """Seconds until the end of a phase, and what they rest on."""
 
     seconds: float | None
     source: str
+    """Without seconds: why there are none."""
+    of: Phase = Phase.READY
+    """READY, or the last of the weights where nothing is known of what follows them."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +43,23 @@ class TimeLeft:
     without: frozenset[Phase]
     """Phases that this start does not have."""
 
-    def estimate(self, phase: Phase, now: float) -> Estimate:
-        """The estimate at `now` (host's clock), the load being in `phase`."""
+    def estimate(self, phase: Phase, now: float, quiet: float | None = None) -> Estimate:
+        """The estimate at `now` (host's clock), the load being in `phase`.
+
+        `quiet`: seconds for which nothing has moved, where that is longer than usual. They bring
+        the end no nearer, and what was seen before them is no present rate.
+        """
+        silence = "" if quiet is None else f"no progress for {seconds_in_words(quiet)}"
+        if not self.experience.records:
+            return Estimate(None, silence) if silence else self._alone(now)
+        estimate = self._by_history(phase, now - (quiet or 0.0))
+        if not silence:
+            return estimate
+        return Estimate(estimate.seconds, f"{self.experience.words()}; {silence}")
+
+    def _by_history(self, phase: Phase, now: float) -> Estimate:
+        """What is left of this phase, and what earlier loads took for those that follow."""
         experience = self.experience
-        if not experience.records:
-            return self._alone(now)
         stretch = self.timeline.current
         scale = self._pace_against_history()
         rest = pending(self.timeline, experience, self.without, scale)
@@ -97,7 +113,8 @@ class TimeLeft:
         if left is None:
             return Estimate(None, _NO_HISTORY)
         drafter = 0.0 if Phase.DRAFTER in self.without else self._drafter_by_size(0.0)
-        return Estimate(left + drafter, "present rate; weights only")
+        last = Phase.DRAFTER if drafter else Phase.TARGET
+        return Estimate(left + drafter, "present rate", last)
 
     def _target_left(self, stretch: Stretch, now: float) -> float:
         weights = self.weights[Phase.TARGET]

@@ -101,14 +101,19 @@ class WeightsProgress:
         self._slow_since = 0.0
         self.reads_before: int | None = None
         self.reads: int | None = None
+        self._reads_before_at = float("-inf")
 
-    def observe_reads(self, total: int, began: float | None, first: bool) -> None:
+    def observe_reads(self, at: float, total: int, began: float | None, first: bool) -> None:
         """Take the bytes that the unit has read from storage since it started.
 
+        `began`: when these weights began to load, by the last rank; None before that.
         `first`: no figure is known from before the weights began.
+
+        What was read until just before a drafter began is the target's, and may be many times the
+        drafter: its own reads count from the first figure that is not older than its begin.
         """
-        if began is None:
-            self.reads_before = total
+        if began is None or (not self.target and self._reads_before_at < began):
+            self.reads_before, self._reads_before_at = total, at
             return
         if self.reads_before is None:
             self.reads_before = min(total, _STARTUP_READS) if first else total
@@ -191,7 +196,10 @@ class WeightsProgress:
         first = memory.first_at
         if first is None or at < first:
             return []
-        if first <= stretch.began + LATE:
+        if not self.target and first <= stretch.began:
+            # Until then the target's weights grew, by more than a drafter takes.
+            before = per_gpu(memory.since(stretch.all_began), gpus)
+        elif first <= stretch.began + LATE:
             before = per_gpu(memory.at(stretch.began), gpus)
         else:
             # ddtui came later: what was there before the weights is known from earlier loads only.
@@ -209,7 +217,7 @@ class WeightsProgress:
         read = self.read_bytes
         read_share = read / self.checkpoint if read and self.checkpoint else 0.0
         by_reads = (
-            Reading(read_share, "storage reads", _of(read or 0, self.checkpoint or 0))
+            Reading(min(1.0, read_share), "storage reads", _of(read or 0, self.checkpoint or 0))
             if read_share > _COLD_SHARE
             else None
         )
@@ -255,7 +263,7 @@ class WeightsProgress:
 
 
 def _of(part: float, whole: float) -> str:
-    return f"{part / 1e9:.1f} of {whole / 1e9:.1f} GB"
+    return f"{min(part, whole) / 1e9:.1f} of {whole / 1e9:.1f} GB"
 
 
 def per_gpu(growth: Mapping[int, int], gpus: Sequence[int]) -> tuple[int, ...]:

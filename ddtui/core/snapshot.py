@@ -162,13 +162,19 @@ class LoadView(msgspec.Struct, frozen=True):
     fraction: float | None = None
     """Of the whole load in time, 0 to 1."""
     eta_seconds: float | None = None
-    """Seconds until ready; None when nothing can be said."""
+    """Seconds until the end of `eta_of`; None when nothing can be said."""
+    eta_of: Phase = Phase.READY
+    """READY: until the engine is ready. TARGET or DRAFTER: only until the weights are loaded; how
+    long the rest takes is not known.
+    """
     eta_source: str = ""
-    """`3 loads of this model`, `present rate`, ..."""
+    """`3 loads of this model`, `present rate`, ...; without an ETA why there is none."""
     stalled_for: float | None = None
     """Seconds without progress by any source, when that is longer than this host's history
     explains.
     """
+    advice: str = ""
+    """While it is stalled: which sources of progress have stopped, in words."""
     straggler: str = ""
     """A rank or GPU that is clearly behind the others."""
 
