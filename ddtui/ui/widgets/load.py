@@ -35,15 +35,26 @@ def eta_row(load: LoadView, shown: Shown) -> Row:
         return Row(f"{shown.glyphs.failed} failed after {spent}", Ink.BAD)
     if load.finished:
         return Row(f"done in {spent}", Ink.GOOD)
+    if load.ended is not None:
+        return Row(f"{shown.glyphs.failed} stopped after {spent}", Ink.WARN)
     row = Row()
     if load.fraction is not None:
         row.add(f"{load.fraction * 100:.0f} %  ", Ink.STRONG)
     if load.eta_seconds is None:
-        return row.add(f"{spent} so far, no estimate yet", Ink.LABEL)
-    row.add(f"ready in {fmt.duration(load.eta_seconds)}", Ink.STRONG)
+        why = fmt.clean(load.eta_source) or "not enough seen yet"
+        return row.add(f"{spent} so far, no estimate: {why}", Ink.LABEL)
+    row.add(eta_words(load), Ink.STRONG)
+    if load.eta_of is not Phase.READY:
+        row.add(", the rest is not known", Ink.LABEL)
     if load.eta_source:
         row.add(f"  by {fmt.clean(load.eta_source)}", Ink.LABEL)
     return row
+
+
+def eta_words(load: LoadView) -> str:
+    """What the estimate is of: `ready in 4 m 02 s`, or only `weights loaded in 4 m 02 s`."""
+    what = "ready" if load.eta_of is Phase.READY else "weights loaded"
+    return f"{what} in {fmt.duration(load.eta_seconds)}"
 
 
 def load_rows(load: LoadView, shown: Shown, width: int, height: int) -> list[Row]:
@@ -107,11 +118,10 @@ def phase_row(phase: PhaseView, shown: Shown, width: int) -> Row:
     length = 24 if width >= 104 else 16 if width >= 84 else 8
     fraction = 1.0 if phase.status is PhaseStatus.DONE else phase.fraction
     fraction = 0.0 if phase.status is PhaseStatus.PENDING else fraction
-    bar_ink = (
-        Ink.PROGRESS if running else Ink.BAD if phase.status is PhaseStatus.FAILED else Ink.GOOD
-    )
+    failed = phase.status is PhaseStatus.FAILED
+    bar_ink = Ink.PROGRESS if running else Ink.BAD if failed else Ink.GOOD
     row.extend(bar(fraction, length, bar_ink, shown.glyphs))
-    share = phase.fraction if running else None
+    share = phase.fraction if running or failed else None
     percent = "" if share is None else f"{share * 100:.0f} %"
     row.add(" ").put(percent, 6, Ink.STRONG, right=True)
     row.add("  ").put(_seconds(phase, shown), 23 if width >= 84 else 21, name_ink)

@@ -10,6 +10,7 @@ from ddtui.ui.ink import Ink, Row, flow, wrapped
 from ddtui.ui.shown import Shown
 from ddtui.ui.source import ProofView, Question, ReconfigurationView, StepStatus, StepView
 from ddtui.ui.widgets.canvas import Drawing, Panel
+from ddtui.ui.widgets.load import eta_words
 
 ENDED_SHOWN = 180.0
 """Seconds for which one that ended well is shown; one that did not stays until it is dismissed."""
@@ -65,7 +66,7 @@ def time_row(view: ReconfigurationView, shown: Shown) -> Row:
     step = next((each.name for each in view.steps if each.status is StepStatus.RUNNING), "")
     load = shown.snapshot.load
     if step in _LOADING and load is not None and not load.finished and load.eta_seconds is not None:
-        row.add(f", ready in {fmt.duration(load.eta_seconds)}", Ink.STRONG)
+        row.add(f", {eta_words(load)}", Ink.STRONG)
         if load.eta_source:
             row.add(f" by {fmt.clean(load.eta_source)}", Ink.LABEL)
     return row
