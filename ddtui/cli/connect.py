@@ -19,6 +19,7 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, Reach, find_host, known_hosts
 from ddtui.config.load import Loaded
 from ddtui.config.themes import theme_fault
+from ddtui.demo.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
     from ddtui.cli.live import Watched
@@ -55,7 +56,11 @@ def connect(  # noqa: PLR0913, PLR0917
     ] = False,
     scenario: Annotated[
         str | None,
-        typer.Option("--scenario", metavar="NAME", help="What the simulated host goes through."),
+        typer.Option(
+            "--scenario",
+            metavar="NAME",
+            help=f"What the simulated host goes through: {', '.join(SCENARIOS)}.",
+        ),
     ] = None,
 ) -> None:
     """Show a host live.

@@ -40,7 +40,9 @@ def diagnose(
     unit: UnitOption = None,
     user_unit: UserUnitOption = None,
 ) -> None:
-    """Say what an engine's log proves: phases, configuration, figures, and why it failed.
+    """Say why an engine failed, from its last start or a saved log.
+
+    Also what the log proves of its phases, configuration and figures.
 
     Exit status: 0 diagnosed, whether it failed or not; 6 not an engine's log; 1 not readable.
     """

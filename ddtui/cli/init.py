@@ -42,7 +42,7 @@ def init(
         bool, typer.Option("--force", help="Change a section that exists; a .bak is kept.")
     ] = False,
 ) -> None:
-    """Find the engine's unit on a host and write the host's section of the configuration."""
+    """Find the engine's unit; write the host's section."""
     with told(context) as options:
         set_up_log(debug=options.debug)
         loaded = _loaded(options)

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from ddtui.hosts.base import Host
 
 
+UNKNOWN = "unknown"
+"""In place of flags, where the server's help cannot be had."""
+
+
 class KnobLine(msgspec.Struct, frozen=True):
     """One knob on the host's server."""
 
@@ -34,7 +38,7 @@ class KnobLine(msgspec.Struct, frozen=True):
     in_force: str | None
     """As `in_force_source` says."""
     missing: str
-    """Which servers have it, where this one does not."""
+    """Which servers have it, where this one does not; UNKNOWN where the server did not say."""
 
 
 class KnobsReport(msgspec.Struct, frozen=True):
@@ -59,10 +63,13 @@ def knobs(
     unit: UnitOption = None,
     user_unit: UserUnitOption = None,
 ) -> None:
-    """Show which flag each knob is on this host's server, what the unit asks for, and what is so.
+    """Show each knob's flag on this server, and its values.
 
     The flags are asked of the server that is installed there (`--help`), which takes some seconds
-    the first time.
+    the first time. Where it does not answer, what the command line does not tell is `unknown`.
+
+    Exit status: 0 shown, unknown flags or not; 1 no unit, or no command of the engine's own; 3 no
+    connection; 4 refused.
     """
     with told(context) as options:
         from ddtui.cli.reaching import Overrides
@@ -158,7 +165,7 @@ def knobs_report(
             list(each.targets),
             each.requested,
             in_force.get(each.knob),
-            each.missing,
+            each.missing if known.complete or not each.missing else UNKNOWN,
         )
         for each in knob_flags(line, environment, known, mapping)
     ]
@@ -178,15 +185,21 @@ def _lines(report: KnobsReport, paint: Paint) -> list[str]:
     title = paint(f"{clean(report.host)}{simulated}: {report.dialect}", "bold")
     version = f" {clean(report.version)}" if report.version else ""
     source = report.in_force_source or "nothing"
+    asked_itself = not any(each.missing == UNKNOWN for each in report.knobs)
+    flags = f"flags from {report.flags_source} of the server{version}"
+    if not asked_itself:
+        flags = (
+            f"flags from the unit's {report.flags_source} alone: those it does not have are unknown"
+        )
     rows = [("KNOB", "SETS", "REQUESTED", "IN FORCE")]
     for each in report.knobs:
-        if each.flags:
+        if each.flags or each.missing == UNKNOWN:
             asked, so = clean(each.requested or "-"), clean(each.in_force or "-")
-            rows.append((each.knob, ", ".join(each.flags), asked, so))
-    missing = [each for each in report.knobs if not each.flags]
+            rows.append((each.knob, ", ".join(each.flags) or UNKNOWN, asked, so))
+    missing = [each for each in report.knobs if not each.flags and each.missing != UNKNOWN]
     lines = [
         title,
-        f"flags from {report.flags_source} of the server{version}; in force by {clean(source)}",
+        f"{flags}; in force by {clean(source)}",
         "",
         *table(rows),
     ]

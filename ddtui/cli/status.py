@@ -31,7 +31,7 @@ def status(
     unit: UnitOption = None,
     user_unit: UserUnitOption = None,
 ) -> None:
-    """Look at a host for a few seconds and print what is known of it.
+    """Look at a host for a few seconds, and print what is known.
 
     Exit status: 0 ready, 5 not ready, 3 no connection, 4 refused.
     """

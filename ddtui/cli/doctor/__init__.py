@@ -19,9 +19,9 @@ def doctor(
     unit: UnitOption = None,
     user_unit: UserUnitOption = None,
 ) -> None:
-    """Check everything that ddtui needs, here and on the host, and say what to do.
+    """Check all that ddtui needs, and say what to do.
 
-    Changes nothing. Exit status 1 when there is a FAIL.
+    Looks at this machine and the host, and changes nothing. Exit status 1 when there is a FAIL.
     """
     with told(context) as options:
         from ddtui.cli.doctor.examination import examine

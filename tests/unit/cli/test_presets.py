@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.knobs import knobs_report
+from ddtui.cli.knobs import _lines, knobs_report
+from ddtui.cli.output import Paint
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.load import load
 from ddtui.core.host_state import HostState
@@ -118,3 +120,21 @@ def test_a_wrapped_command_has_no_knobs(capsys: pytest.CaptureFixture[str]) -> N
     state.apply(UnitSample(1.0, "systemd", unit))
     assert knobs_report(state.snapshot(1.0), unit, None, {}) is None
     assert "wrapper" in capsys.readouterr().err
+
+
+def test_what_a_server_without_help_has_is_unknown() -> None:
+    unit = UnitStatus(
+        "llm.service",
+        active_state="active",
+        command_line=("python", "-m", "sglang.launch_server", "--tp-size", "8"),
+    )
+    state = HostState("ct200", SGLANG)
+    state.apply(UnitSample(1.0, "systemd", unit))
+    report = knobs_report(state.snapshot(1.0), unit, None, {})
+    assert report is not None
+    knobs = {each.knob: each for each in report.knobs}
+    assert (knobs["tp"].requested, knobs["tp"].missing) == ("8", "")
+    assert (knobs["tree_nodes"].flags, knobs["tree_nodes"].missing) == ([], "unknown")
+    text = "\n".join(_lines(report, Paint()))
+    assert re.search(r"(?m)^tree_nodes +unknown +- +-$", text)
+    assert "nothing for" not in text

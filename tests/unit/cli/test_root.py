@@ -1,5 +1,7 @@
 """The command as a process: help, version, wrong use, and how long it takes to start."""
 
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 
 import ddtui
 from ddtui.cli.exit_codes import ExitCode
+from ddtui.demo.scenarios import SCENARIOS
 
 DDTUI = [sys.executable, "-m", "ddtui"]
 
@@ -23,6 +26,15 @@ def test_version_and_help() -> None:
     help_text = ddtui_("-h").stdout
     for verb in ("connect", "status", "doctor", "init", "hosts", "config", "presets", "knobs"):
         assert f"\n  {verb} " in help_text
+
+
+def test_help_fits_a_terminal_of_80_columns() -> None:
+    help_text = ddtui_("--help", env=os.environ | {"COLUMNS": "80"}).stdout
+    assert "..." not in help_text.partition("Commands:")[2]
+    assert max(map(len, help_text.splitlines())) <= 80
+    options = ddtui_("connect", "--help").stdout
+    for scenario in SCENARIOS:
+        assert re.search(rf"\b{scenario}[,.]", options), scenario
 
 
 @pytest.mark.parametrize("arguments", [["nope"], ["status"], ["status", "a", "--nope"]])
