@@ -38,15 +38,25 @@ class SourceCollector(Protocol):
 
 
 class SourceTrouble(Exception):
-    """The source does not give what it should: what is wrong, and what to do about it."""
+    """The source does not give what it should: what is wrong, and what to do about it.
+
+    `pauses` are the shortest and the longest seconds before the next try where the usual ones are
+    too short.
+    """
 
     def __init__(
-        self, detail: str, remedy: str = "", status: SourceStatus = SourceStatus.FAILED
+        self,
+        detail: str,
+        remedy: str = "",
+        status: SourceStatus = SourceStatus.FAILED,
+        *,
+        pauses: tuple[float, float] | None = None,
     ) -> None:
         super().__init__(detail)
         self.detail = detail
         self.remedy = remedy
         self.status = status
+        self.pauses = pauses
 
 
 class Restart(Exception):
@@ -153,7 +163,9 @@ async def supervise(
         if report.status is SourceStatus.LIVE:
             backoff = FIRST_BACKOFF
         report(trouble.status, trouble.detail, trouble.remedy)
-        backoff = FIRST_BACKOFF if await nudge.wait(backoff) else min(longest, backoff * 2)
+        shortest, most = trouble.pauses or (FIRST_BACKOFF, longest)
+        pause = min(max(backoff, shortest), most)
+        backoff = FIRST_BACKOFF if await nudge.wait(pause) else min(most, pause * 2)
 
 
 class Lines:

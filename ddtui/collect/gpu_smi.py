@@ -18,7 +18,7 @@ from ddtui.collect.gpu_csv import (
     without_field,
 )
 from ddtui.collect.observed import Observed
-from ddtui.collect.programs import GPU, GPU_FIELDS, GPU_PROCESSES
+from ddtui.collect.programs import GPU, GPU_FIELDS, GPU_PROCESSES, LEFT_OVER
 from ddtui.collect.settings import HostSettings
 from ddtui.core.samples import (
     Collector,
@@ -28,6 +28,7 @@ from ddtui.core.samples import (
     GpuSample,
     SourceStatus,
 )
+from ddtui.core.text import clean
 from ddtui.hosts.base import Host
 
 log = logging.getLogger(__name__)
@@ -37,6 +38,13 @@ TICK_PATIENCE = 0.1
 """Seconds after which the rows of a tick are passed on although a GPU is missing among them."""
 SILENCE_LIMIT = 5.0
 """Seconds, beside three intervals, without any row after which the program is started anew."""
+HANGS = (15.0, 300.0)
+"""Seconds between two starts, at least and at most, of an nvidia-smi that gives no row at all: each
+may leave a process on the host that nothing ends."""
+MOST_LINES = 4096
+"""Lines that may wait to be read; a program that prints faster than it is read waits."""
+FLOOD = 64
+"""Lines at a time that are read: more can only be older ticks."""
 ALL_AGAIN = 60.0
 """Seconds after which GPUs that were left out as lost are asked for again."""
 
@@ -113,6 +121,7 @@ class GpuSmiCollector:
         self._context = context
         self._fields: tuple[str, ...] = GPU_FIELDS
         self._ticks = Ticks()
+        self._emitted_at = 0.0
 
     async def run(self, host: Host, emit: Emit) -> None:
         """See SourceCollector."""
@@ -128,44 +137,57 @@ class GpuSmiCollector:
         messages: list[str] = []
         async with (
             host.stream(GPU, *arguments, *([which] if which else [])) as stream,
-            lines_of(stream) as lines,
+            lines_of(stream, MOST_LINES) as lines,
         ):
             while True:
                 batch = await lines.batch(TICK_PATIENCE if self._ticks.waiting else interval)
                 if batch is None:
                     break
-                if batch:
+                if self._take(batch, messages, emit, report):
                     heard = loop.time()
-                    self._take(batch, messages, emit, report)
-                elif self._ticks.waiting:
+                elif self._ticks.waiting and not batch:
                     self._emit(self._ticks.flush(), emit, report)
                 if loop.time() - heard > 3 * interval + SILENCE_LIMIT:
-                    raise SourceTrouble(
-                        f"nvidia-smi said nothing for {loop.time() - heard:.0f} s: started anew",
-                        "a hanging driver often means a failing GPU: see `journalctl -k`",
-                    )
+                    raise _silent(loop.time() - heard, messages, ever=heard != began)
                 if which and loop.time() - began > ALL_AGAIN:
                     self._ticks.forget_lost()
                     raise Restart
+                await self._pace(len(batch))
             status, errors = stream.status, stream.stderr_tail
         self._ended(status, messages, errors, which)
 
-    def _take(self, batch: list[bytes], messages: list[str], emit: Emit, report: Report) -> None:
-        for raw in batch:
+    async def _pace(self, lines: int) -> None:
+        """Let lines come together when they come faster than they were asked for."""
+        half = self._settings.gpu_interval / 2
+        wait = self._emitted_at + half - asyncio.get_running_loop().time()
+        if lines > FLOOD:
+            wait = max(wait, half / 2)
+        if wait > 0 and not self._ticks.waiting:
+            await asyncio.sleep(wait)
+
+    def _take(self, batch: list[bytes], messages: list[str], emit: Emit, report: Report) -> bool:
+        """Read a batch and pass its newest tick on; whether a reading was among the lines."""
+        newest: tuple[Gpu, ...] | None = None
+        heard = False
+        for raw in batch[-FLOOD:]:
             line = raw.decode("utf-8", "replace")
             gpu = parse_gpu_row(line, self._fields)
             if gpu is not None:
+                heard = True
                 for tick in self._ticks.add(gpu):
-                    self._emit(tick, emit, report)
-                continue
-            if line.strip():
+                    newest = tick
+            elif line.strip():
                 lost = lost_gpu(line)
                 if lost is not None:
                     self._ticks.mark_lost(*lost)
                 messages.append(line)
                 del messages[:-5]
+        if newest is not None:
+            self._emit(newest, emit, report)
+        return heard
 
     def _emit(self, gpus: tuple[Gpu, ...], emit: Emit, report: Report) -> None:
+        self._emitted_at = asyncio.get_running_loop().time()
         emit(GpuSample(self._context.clock(), SOURCE, gpus))
         lost = [gpu for gpu in gpus if gpu.lost]
         if lost:
@@ -192,7 +214,35 @@ class GpuSmiCollector:
                 self._ticks.mark_lost(*lost)
         if which:  # a selection may be wrong by now (a reset GPU has another number)
             self._ticks.forget_lost()
+        if status == LEFT_OVER:
+            raise _left_over(errors)
         raise ended(status, text, errors)
+
+
+def _silent(seconds: float, messages: list[str], *, ever: bool) -> SourceTrouble:
+    """No reading came for so long; `ever`: the same program gave some before."""
+    pauses = None if ever else HANGS
+    if messages:
+        said = clean(messages[-1], 80)
+        return SourceTrouble(
+            f"nvidia-smi prints what is no reading: {said}",
+            "run `nvidia-smi --query-gpu=index,name --format=csv` on the host: a wrapper in its "
+            "place must pass its arguments and its output on",
+            pauses=pauses,
+        )
+    return SourceTrouble(
+        f"nvidia-smi said nothing for {seconds:.0f} s: started anew",
+        "a hanging driver often means a failing GPU: see `journalctl -k`",
+        pauses=pauses,
+    )
+
+
+def _left_over(errors: str) -> SourceTrouble:
+    said = clean(errors.strip().replace("\n", " "), 120)
+    return SourceTrouble(
+        f"nvidia-smi hangs on the host and cannot be ended: {said}",
+        "see `journalctl -k` for Xid errors; a process in state D goes with a reset or a reboot",
+    )
 
 
 class GpuProcessCollector:
@@ -214,8 +264,11 @@ class GpuProcessCollector:
                 GPU_PROCESSES, self._settings.nvidia_smi, self._observed.control_group
             )
             output = answer.stdout.decode("utf-8", "replace")
+            errors = answer.stderr.decode("utf-8", "replace")
+            if answer.status == LEFT_OVER:
+                raise _left_over(errors)
             if answer.status != 0:
-                raise ended(answer.status, output, answer.stderr.decode("utf-8", "replace"))
+                raise ended(answer.status, output, errors)
             rows, _, members = output.partition("@unit\n")
             pids = {int(line) for line in members.splitlines() if line.isdecimal()}
             processes = mark_members(parse_processes(rows), pids, self._observed.in_container)

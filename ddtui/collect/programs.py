@@ -16,24 +16,61 @@ every 10 s."""
 
 PREAMBLE = "export LC_ALL=C SYSTEMD_PAGER= SYSTEMD_COLORS=0 SYSTEMD_LESS= TZ=UTC\n"
 
+LEFT_OVER = 75
+"""Exit status (EX_TEMPFAIL) of the GPU programs: an nvidia-smi of an earlier look still hangs."""
+
 # Runs "$@" as a child, and beside it a watcher that ends it when the heartbeat ends. Nobody polls.
+# Both have process groups of their own: what the child started ends with it, and the watcher
+# outlives whoever kills the script. A child that is deaf to TERM is killed; one that outlives even
+# that (it hangs in the kernel) is left, because waiting for it would leave this script as well.
 _SUPERVISE = """
 supervise() {
   exec 3<&0
-  "$@" </dev/null 3<&- & child=$!
-  { while read -r -t LIMIT _; do :; done; kill "$child"; } <&3 >/dev/null 2>&1 & watcher=$!
+  end_child() {
+    kill -- -$child || return
+    for _ in 1 2 3 4 5 6 7 8 9 10; do kill -0 -- -$child || return; sleep 0.2; done
+    kill -KILL -- -$child
+  } >/dev/null 2>&1
+  set -m
+  DDTUI_CHILD_OF=$$ "$@" </dev/null 3<&- & child=$!
+  { while read -r -t LIMIT _; do :; done; end_child; kill $$; } <&3 >/dev/null 2>&1 & watcher=$!
+  set +m
   exec 3<&- </dev/null
-  trap 'kill "$child" "$watcher" 2>/dev/null' EXIT
+  trap 'end_child; kill "$watcher" 2>/dev/null' EXIT
   trap 'exit 143' TERM HUP INT
   wait "$child"
 }
 """.replace("LIMIT", str(HEARTBEAT_LIMIT))
 
+# What hangs in the driver survives the connection that started it, and every further start would
+# hang as well. The command line and environment of what hangs in the kernel are not read: that may
+# hang too.
 _FIND_SMI = """
 PATH=$PATH:/usr/bin:/usr/local/bin:/usr/local/nvidia/bin:/usr/lib/wsl/lib:/opt/bin
 smi=${1:-nvidia-smi}; shift
 command -v "$smi" >/dev/null || { echo "$smi not found" >&2; exit 127; }
-"""
+left_over() {
+  local name=${smi##*/} p comm stat parent each
+  for p in /proc/[0-9]*; do
+    [ -O "$p" ] && read -r comm < "$p/comm" && [ "$comm" = "${name:0:15}" ] || continue
+    read -r stat < "$p/stat" || continue
+    stat=${stat##*) } parent=${stat#? }; parent=${parent%% *} stat=${stat%% *} environ=()
+    case $stat in
+      Z|X) continue ;;
+      D) [ "$parent" = 1 ] || continue ;;
+      *) mapfile -d '' environ < "$p/environ" || continue
+        parent=
+        for each in "${environ[@]}"; do
+          case $each in DDTUI_CHILD_OF=*) parent=${each#*=} ;; esac
+        done
+        [ -n "$parent" ] && [ ! -O "/proc/$parent" ] || continue ;;
+    esac
+    echo "process ${p#/proc/} (state $stat)"; return
+  done 2>/dev/null
+  return 1
+}
+if left=$(left_over); then echo "$left of an earlier look still hangs" >&2; exit LEFT; fi
+""".replace("LEFT", str(LEFT_OVER))
 
 GPU_FIELDS = (
     "index",
@@ -73,14 +110,15 @@ supervise "$smi" ${3:+--id="$3"} --query-gpu="$1" --format=csv,noheader,nounits 
 """,
 )
 """Arguments: nvidia-smi path or empty, comma-separated fields, interval in ms, and which GPUs
-(comma-separated bus ids; empty or left out: all). Prints CSV rows, one a GPU and tick."""
+(comma-separated bus ids; empty or left out: all). Prints CSV rows, one a GPU and tick. Ends with
+LEFT_OVER while an nvidia-smi that an earlier one could not end is still there."""
 
 GPU_PROCESSES = Program(
     "ddtui:gpu-processes",
     PREAMBLE
     + _FIND_SMI
     + """
-"$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name \\
+DDTUI_CHILD_OF=$$ "$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name \\
   --format=csv,noheader,nounits || exit
 echo "@unit"
 [ -z "$1" ] || cat "/sys/fs/cgroup$1/cgroup.procs" 2>/dev/null
@@ -89,7 +127,7 @@ exit 0
 )
 """Arguments: nvidia-smi path or empty, the unit's control group or empty. One shot: CSV rows, then
 `@unit` and the pids of the unit's processes (whoever leaves them out leaves open which processes
-are the unit's)."""
+are the unit's). Ends with LEFT_OVER as GPU does."""
 
 # /proc files are read whole (mapfile): reading them line by line makes the kernel build them anew
 # for each line.

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import asyncio
 import re
 from pathlib import Path
 
 import pytest
 
+from ddtui.collect import gpu_smi
 from ddtui.collect.base import Context, SourceTrouble
 from ddtui.collect.gpu_csv import (
     MIB,
@@ -18,7 +20,7 @@ from ddtui.collect.gpu_csv import (
 )
 from ddtui.collect.gpu_smi import GpuProcessCollector, GpuSmiCollector, Ticks, mark_members
 from ddtui.collect.observed import Observed
-from ddtui.collect.programs import GPU, GPU_FIELDS, GPU_PROCESSES
+from ddtui.collect.programs import GPU, GPU_FIELDS, GPU_PROCESSES, LEFT_OVER
 from ddtui.collect.settings import HostSettings
 from ddtui.core.gpus import Concern, throttle_concern, throttle_words
 from ddtui.core.samples import (
@@ -31,7 +33,7 @@ from ddtui.core.samples import (
 )
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.base import Completed
-from tests.unit.collect.fakes import FakeHost, Recorder, Script, collecting
+from tests.unit.collect.fakes import FakeHost, ImpatientNudge, Recorder, Script, collecting
 
 CAPTURES = Path(__file__).resolve().parents[2] / "fixtures" / "nvidia-smi"
 
@@ -222,12 +224,80 @@ class TestCollector:
     async def test_ticks_become_samples(
         self, host: FakeHost, recorder: Recorder, context: Context
     ) -> None:
-        rows = [row(index) for _ in range(3) for index in range(2)]
-        host.scripts[GPU.label] = [Script(rows, stays=True)]
-        async with collecting(GpuSmiCollector(HostSettings(), context), host, recorder):
+        later = [asyncio.Event(), asyncio.Event()]
+        host.scripts[GPU.label] = [
+            Script([row(0), row(1), later[0], row(0), row(1), later[1], row(0), row(1)], stays=True)
+        ]
+        settings = HostSettings(gpu_interval=0.01)
+        async with collecting(GpuSmiCollector(settings, context), host, recorder):
+            await recorder.until(lambda: len(recorder.of(GpuSample)) == 1)
+            later[0].set()
+            await recorder.until(lambda: len(recorder.of(GpuSample)) == 2)
+            later[1].set()
             await recorder.until(lambda: len(recorder.of(GpuSample)) == 3)
         assert [len(sample.gpus) for sample in recorder.of(GpuSample)] == [2, 2, 2]
         assert recorder.of(SourceSample)[-1].status is SourceStatus.LIVE
+
+    async def test_of_a_flood_only_the_newest_tick_counts(
+        self, host: FakeHost, recorder: Recorder, context: Context
+    ) -> None:
+        flood = [row(index, temperature__gpu=str(n)) for n in range(3000) for index in range(2)]
+        host.scripts[GPU.label] = [Script(flood, stays=True)]
+        settings = HostSettings(gpu_interval=0.1)
+        async with collecting(GpuSmiCollector(settings, context), host, recorder):
+            await recorder.until(
+                lambda: any(s.gpus[1].temperature == 2999.0 for s in recorder.of(GpuSample))
+            )
+        assert len(recorder.of(GpuSample)) <= 3
+
+    @pytest.mark.parametrize(
+        ("lines", "words"),
+        [
+            (
+                ["usage: nvidia-smi [\x1b[1moptions]"],
+                "prints what is no reading: usage: nvidia-smi",
+            ),
+            ([], "said nothing for"),
+        ],
+    )
+    async def test_only_rows_count_as_heard(
+        self,
+        host: FakeHost,
+        recorder: Recorder,
+        context: Context,
+        monkeypatch: pytest.MonkeyPatch,
+        lines: list[str],
+        words: str,
+    ) -> None:
+        monkeypatch.setattr(gpu_smi, "SILENCE_LIMIT", 0.02)
+        host.scripts[GPU.label] = [Script(lines, stays=True)]
+        settings = HostSettings(gpu_interval=0.01)
+        async with collecting(GpuSmiCollector(settings, context), host, recorder):
+            nudge = context.nudge
+            assert isinstance(nudge, ImpatientNudge)
+            await recorder.until(lambda: len(recorder.of(SourceSample)) >= 2)
+            while len(nudge.waits) < 7:  # noqa: ASYNC110 - tells nobody
+                await asyncio.sleep(0.01)
+        said = recorder.of(SourceSample)[1]
+        assert said.status is SourceStatus.FAILED
+        assert words in said.detail
+        assert said.remedy
+        assert nudge.waits[:6] == [15, 30, 60, 120, 240, 300]  # each may leave a process behind
+
+    async def test_a_process_that_hangs_is_told(
+        self, host: FakeHost, recorder: Recorder, context: Context
+    ) -> None:
+        words = "process 12 (state D) of an earlier look still hangs"
+        host.scripts[GPU.label] = [Script([], status=LEFT_OVER, stderr=words)]
+        async with collecting(GpuSmiCollector(HostSettings(), context), host, recorder):
+            await recorder.until(lambda: len(recorder.of(SourceSample)) >= 2)
+        assert words in recorder.of(SourceSample)[1].detail
+        host.answers[GPU_PROCESSES.label] = lambda *_: Completed(LEFT_OVER, b"", words.encode())
+        processes = GpuProcessCollector(HostSettings(), Observed(SGLANG), context)
+        told = Recorder()
+        async with collecting(processes, host, told):
+            await told.until(lambda: len(told.of(SourceSample)) >= 2)
+        assert words in told.of(SourceSample)[1].detail
 
     async def test_a_refused_field_is_replaced_and_that_is_remembered(
         self, host: FakeHost, recorder: Recorder, context: Context

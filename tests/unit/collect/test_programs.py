@@ -126,6 +126,50 @@ async def test_nothing_is_left_running(tmp_path: Path, how: str) -> None:
             await asyncio.sleep(0.01)
 
 
+DEAF = "trap '' TERM HUP INT\necho $$ > {pids}\nsleep 1000 &\nwait\nwait\n"
+
+
+async def test_a_child_deaf_to_signals_is_killed(host: LocalHost, tmp_path: Path) -> None:
+    pids = tmp_path / "pids"
+    smi = executable(tmp_path / "nvidia-smi", DEAF.format(pids=pids))
+    async with host.stream(programs.GPU, str(smi), "index", "50"):
+        async with asyncio.timeout(10):
+            while not content(pids):  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.01)
+    async with asyncio.timeout(10):
+        while alive(content(pids)):  # noqa: ASYNC110 - another process ends
+            await asyncio.sleep(0.01)
+
+
+@pytest.mark.parametrize("program", [programs.GPU, programs.GPU_PROCESSES], ids=lambda p: p.label)
+async def test_no_second_one_beside_one_that_hangs(
+    host: LocalHost, tmp_path: Path, program: Program
+) -> None:
+    smi = executable(tmp_path / "nvidia-smi", f"echo $$ > {tmp_path}/pids; read -t 1000 <> <(:)\n")
+    nobody = 2**22 + 1  # above the kernel's highest pid: who started it is gone
+    hangs = await asyncio.create_subprocess_exec(
+        str(smi), env={**os.environ, "DDTUI_CHILD_OF": str(nobody)}
+    )
+    try:
+        async with asyncio.timeout(10):
+            while not content(tmp_path / "pids"):  # noqa: ASYNC110 - another process writes it
+                await asyncio.sleep(0.01)
+        answer = await host.run(program, str(smi), "index", "50")
+        assert answer.status == programs.LEFT_OVER
+        assert f"process {hangs.pid} (state S)".encode() in answer.stderr
+    finally:
+        hangs.kill()
+        await hangs.wait()
+
+
+async def test_one_that_is_looked_after_hinders_nobody(host: LocalHost, tmp_path: Path) -> None:
+    smi = executable(tmp_path / "nvidia-smi", "while :; do echo 0; sleep 0.05; done\n")
+    async with host.stream(programs.GPU, str(smi), "index", "50") as first:
+        assert await anext(first.lines()) == b"0"
+        async with host.stream(programs.GPU, str(smi), "index", "50") as second:
+            assert await anext(second.lines()) == b"0"
+
+
 async def test_the_units_pids_follow_the_processes(host: LocalHost, tmp_path: Path) -> None:
     smi = executable(tmp_path / "nvidia-smi", "echo 5, GPU-1, 7, x\n")
     answer = await host.run(programs.GPU_PROCESSES, str(smi), "")
