@@ -195,8 +195,8 @@ _LOG_FIND = (
     Action("log.bars", "Bars", "Show or hide progress bars", ("b",), Group.FILTER),
     Action(
         "log.noise",
-        "Noise",
-        "Show or hide polls of health and metrics, and debug lines",
+        "Polls",
+        "Show or hide answered polls of health and metrics, ddtui's own among them",
         ("z",),
         Group.FILTER,
     ),

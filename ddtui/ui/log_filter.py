@@ -11,6 +11,16 @@ import msgspec
 from ddtui.core.events import Phase
 from ddtui.core.samples import JournalLine
 
+_POLL = re.compile(
+    r'"(?:GET|HEAD|POST) /(?:health|health_generate|ready|metrics|model_info|get_model_info|'
+    r'server_info|get_server_info|v1/models|v1/loads)(?:[?/][^ "]*)? HTTP/[\d.]+" 2\d\d'
+)
+
+
+def is_poll(text: str) -> bool:
+    """Whether a line tells of a request that programs such as ddtui repeat, and of its success."""
+    return "HTTP/" in text and _POLL.search(text) is not None
+
 
 class Level(enum.IntEnum):
     """Severity of a line. What is compared is how bad it is."""
@@ -59,11 +69,12 @@ class LogLine(msgspec.Struct, gc=False, eq=False):
     level: Level = Level.INFO
     phase: Phase | None = None
     noise: bool = False
+    """Whether it only tells of a poll: see `is_poll`."""
 
 
 @dataclass(frozen=True)
 class LogFilter:
-    """What is shown. The default shows everything but superseded states of progress bars."""
+    """What is shown: by default all but polls and superseded states of progress bars."""
 
     least: Level = Level.DEBUG
     rank: str | None = None
@@ -71,7 +82,7 @@ class LogFilter:
     phase: Phase | None = None
     starts: Starts = Starts.ALL
     bars: Bars = Bars.LATEST
-    noise: bool = True
+    noise: bool = False
     text: re.Pattern[str] | None = None
     without: bool = False
     """Show the lines in which `text` is not found."""
@@ -103,8 +114,8 @@ class LogFilter:
             words.append(str(self.starts))
         if self.bars is not Bars.LATEST:
             words.append(str(self.bars))
-        if not self.noise:
-            words.append("no noise")
+        if self.noise:
+            words.append("with polls")
         if self.text is not None:
             words.append("without text" if self.without else "text")
         return words

@@ -7,6 +7,7 @@ keys are answered while a long log is read, filtered or searched. What is shown 
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from bisect import bisect_left, bisect_right
@@ -23,17 +24,15 @@ from ddtui.core.events import FiredUp, Phase, PhaseBegan
 from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import JournalLine
 from ddtui.core.text import clean
-from ddtui.ui.log_filter import Bars, Level, LogFilter, LogLine, Starts
+from ddtui.ui.log_filter import Bars, Level, LogFilter, LogLine, Starts, is_poll
+
+_log = logging.getLogger(__name__)
 
 LONGEST_LINE = 8_000
 """Characters of a line that are kept; collectors cap lines at this, too."""
 
 _BETWEEN_LOOKS_AT_THE_CLOCK = 50
 _OWN_STAMP = re.compile(r"\[[^\]\[]{0,40}\d\d:\d\d:\d\d[^\]\[]{0,60}\] ?")
-_POLL = re.compile(
-    r'"(?:GET|HEAD|POST) /(?:health|metrics|model_info|get_model_info|server_info|'
-    r'get_server_info|v1/models|v1/loads)[^ "]* HTTP/'
-)
 _VARIATION_SELECTORS = re.compile("[\ufe00-\ufe0f]")
 
 
@@ -80,6 +79,10 @@ class LogLines:
         """Lines by rank."""
         self.phases: Counter[Phase] = Counter()
         """Lines by phase."""
+        self.polls = 0
+        """Lines that only tell of a poll."""
+        self._told = False
+        """Whether a line that could not be labelled was told of."""
         self.generation = 0
         """Changes whenever `shown` was replaced, rather than grown or cut at its start."""
         self.dropped = 0
@@ -265,15 +268,27 @@ class LogLines:
         own = _OWN_STAMP.match(text)
         line.cut = own.end() if own and own.end() < len(text) else 0
         line.cells = len(text) if text.isascii() else cell_len(text)
-        line.rank = "" if journal_line.from_manager else clean(self._engine.rank(text), 24)
-        severity = self._engine.severity(text, journal_line.priority).upper()
-        line.level = Level.__members__.get(severity, Level.INFO)
-        line.noise = line.level is Level.DEBUG or _POLL.search(text) is not None
-        line.phase = self._phase(journal_line)
+        line.noise = is_poll(text)
+        try:
+            self._ask_engine(line)
+        except Exception:  # whatever a line does to those who read it, it is shown as it is
+            if not self._told:
+                _log.exception("line cannot be labelled, and is shown without labels: %.200r", text)
+            self._told = True
+        self.polls += line.noise
         self.ranks[line.rank] += 1
         if line.phase is not None:
             self.phases[line.phase] += 1
         return line
+
+    def _ask_engine(self, line: LogLine) -> None:
+        """Let the engine say what it knows of a line."""
+        journal_line = line.line
+        if not journal_line.from_manager:
+            line.rank = clean(self._engine.rank(line.text), 24)
+        severity = self._engine.severity(line.text, journal_line.priority).upper()
+        line.level = Level.__members__.get(severity, Level.INFO)
+        line.phase = self._phase(journal_line)
 
     def _phase(self, line: JournalLine) -> Phase | None:
         """The phase in which a line was written: the one that its start entered last."""
@@ -311,6 +326,7 @@ class LogLines:
         """Drop the lines that the buffer no longer keeps; `publish` drops them from view."""
         gone = bisect_left(self._all, first, key=attrgetter("number"))
         for line in self._all[:gone]:
+            self.polls -= line.noise
             self.ranks[line.rank] -= 1
             if line.phase is not None:
                 self.phases[line.phase] -= 1

@@ -3,15 +3,26 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace as replace_struct
 
 from ddtui.core.events import Phase
 from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import JournalLine
-from ddtui.ui.log_filter import BadPattern, Bars, Level, LogFilter, Starts, compile_search
+from ddtui.ui.log_filter import (
+    BadPattern,
+    Bars,
+    Level,
+    LogFilter,
+    Starts,
+    compile_search,
+    is_poll,
+)
+from ddtui.ui.log_lag import Lag
 from ddtui.ui.log_lines import LogLines
 from ddtui.ui.screens.log_choices import rank_choices
+from ddtui.ui.shown import Shown
 from tests.ui.log_world import EARLIER, PlainEngine, line, many
-from tests.ui.scenes import INVOCATION
+from tests.ui.scenes import INVOCATION, NOW, SCENES
 
 
 class World:
@@ -83,18 +94,20 @@ def test_levels_ranks_phases_and_text_filter() -> None:
         line('INFO: 127.0.0.1:5 - "POST /generate HTTP/1.1" 200 OK'),
         line("debug: allocator"),
     )
+    world.narrow(noise=True)
     every = world.texts
     assert [each.level.letter for each in world.lines.shown] == list("IIWEIIID")
     assert world.narrow(least=Level.ERROR) == ["RuntimeError: out of memory"]
     assert world.narrow(least=Level.WARNING) == every[2:4]
     assert world.narrow(rank="TP1") == every[2:3]
-    assert world.narrow(rank="") == [every[0], *every[3:]]
+    assert world.narrow(rank="", noise=True) == [every[0], *every[3:]]
     assert world.narrow(phase=Phase.TARGET) == every[1:4]
-    assert world.narrow(phase=Phase.READY) == every[4:]
-    assert world.narrow(noise=False) == [*every[:5], every[6]]
+    assert world.narrow(phase=Phase.READY, noise=True) == every[4:]
+    assert world.narrow(noise=False) == [*every[:5], *every[6:]]
+    assert world.lines.polls == 1
     pattern = compile_search("memory", regex=False)
     assert world.narrow(text=pattern) == every[3:4]
-    assert world.narrow(text=pattern, without=True) == every[:3] + every[4:]
+    assert world.narrow(text=pattern, without=True, noise=True) == every[:3] + every[4:]
     assert dict(world.lines.ranks) == {"": 6, "TP0": 1, "TP1": 1}
     assert dict(world.lines.phases) == {Phase.TARGET: 3, Phase.READY: 4}
 
@@ -227,7 +240,7 @@ def test_what_is_left_out_is_said() -> None:
         phase=Phase.GRAPHS,
         starts=Starts.EARLIER,
         bars=Bars.NONE,
-        noise=False,
+        noise=True,
         text=compile_search("x", regex=False),
         without=True,
     )
@@ -237,7 +250,7 @@ def test_what_is_left_out_is_said() -> None:
         "capturing graphs",
         "earlier starts",
         "no bars",
-        "no noise",
+        "with polls",
         "without text",
     ]
     assert LogFilter().words() == []
@@ -255,3 +268,56 @@ def test_hostile_text_is_cleaned_and_capped() -> None:
     assert turned == "rightleft"
     assert heart == "❤"
     assert len(long) == 8_000
+
+
+@pytest.mark.parametrize(
+    ("text", "poll"),
+    [
+        ('INFO:     127.0.0.1:51234 - "GET /metrics HTTP/1.1" 200 OK', True),
+        ('INFO:     127.0.0.1:51234 - "GET /v1/loads?dp_rank=0 HTTP/1.1" 200 OK', True),
+        ('INFO:     127.0.0.1:51234 - "GET /server_info HTTP/1.1" 200 OK', True),
+        ('INFO:     127.0.0.1:51234 - "GET /health HTTP/1.1" 503 Service Unavailable', False),
+        ('INFO:     127.0.0.1:51234 - "GET /metricsque HTTP/1.1" 200 OK', False),
+        ('INFO:     127.0.0.1:51234 - "POST /v1/chat/completions HTTP/1.1" 200 OK', False),
+        ('he said "GET /metrics" 200', False),
+    ],
+)
+def test_only_answered_polls_are_noise(text: str, poll: bool) -> None:
+    assert is_poll(text) is poll
+    assert World(line(text)).texts == ([] if poll else [text])
+
+
+def test_a_line_that_breaks_the_engine_is_shown_without_labels(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Broken(PlainEngine):
+        def severity(self, text: str, priority: int | None) -> str:
+            if "bad" in text:
+                raise RecursionError("too deep")
+            return super().severity(text, priority)
+
+    world = World()
+    world.lines = LogLines(Broken())  # type: ignore[arg-type]
+    world.lines.attach(world.buffer, INVOCATION)
+    world.add(line("bad one"), line("an error"), line("bad two"))
+    assert world.texts == ["bad one", "an error", "bad two"]
+    assert [each.level for each in world.lines.shown] == [Level.INFO, Level.ERROR, Level.INFO]
+    assert len(caplog.records) == 1
+    assert "bad one" in caplog.text
+
+
+def test_a_log_that_is_read_later_than_it_is_written_says_by_how_much() -> None:
+    lag, buffer = Lag(), LogBuffer()
+    shot = replace_struct(SCENES["live"](NOW), log=buffer)
+
+    def seconds(now: float) -> float | None:
+        return lag.seconds(Shown(shot, now, shot.link))
+
+    assert seconds(NOW) is None  # no line at all
+    buffer.extend([line("fresh", at=-1.0)])
+    assert seconds(NOW) is None
+    buffer.extend([line("late", at=-30.0)])
+    skew = shot.system.clock_skew or 0.0 if shot.system else 0.0
+    assert seconds(NOW) == pytest.approx(30.0 + skew)
+    assert lag.words(Shown(shot, NOW, shot.link)) == "30 s behind"
+    assert seconds(NOW + 10.0) is None  # nothing arrives any more: it is not behind, it is quiet

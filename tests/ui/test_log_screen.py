@@ -478,3 +478,29 @@ async def test_resizing_while_wrapped_keeps_the_cursor_in_view() -> None:
             view = app.log_screen.view
             row = view.rows.top_of(cursor) - view.top
             assert 0 <= row < view.size.height
+
+
+async def test_a_filter_that_matches_nothing_loses_neither_place_nor_following() -> None:
+    async with opened(*many(3_000)) as (app, pilot):
+        view = app.log_screen.view
+        await press(pilot, "ampersand", *"zz", "enter")
+        assert rows(app)[0].strip() == "no line passes the filters"
+        view.scroll_rows(-3)
+        await press(pilot, "up", "pageup", "g", "c")
+        assert view.following
+        assert view.cursor == 2_999
+        await press(pilot, "pageup", "pageup", "pageup")
+        place, top = view.cursor, view.top
+        await press(pilot, "ampersand", *"2999", "enter")  # one line passes, which is elsewhere
+        assert view.cursor == 2_999
+        await press(pilot, "ampersand", *"zz", "enter", "c")
+        assert (view.cursor, view.following) == (place, False)
+        assert abs(view.top - top) < view.size.height
+
+
+async def test_a_prompt_is_not_covered_by_what_was_told_before() -> None:
+    async with opened(*many(30)) as (app, pilot):
+        await press(pilot, "y")
+        assert toasts(app)
+        await press(pilot, "s")
+        assert not toasts(app)

@@ -97,6 +97,8 @@ class LogScreen(LiveScreen):
         self._place()
         self.query_one(Header).show(shown)
         self.query_one(Alerts).show(shown)
+        keys = keymap_of(self)
+        self._status.hints = {each: keys.shown(each) for each in ("log.noise",)}
         self._work()
 
     def _place(self) -> None:
@@ -296,13 +298,13 @@ class LogScreen(LiveScreen):
         self._narrow(bars=_after(list(Bars), self.lines.filter.bars))
 
     def action_noise(self) -> None:
-        """Show or hide polls and debug lines."""
+        """Show or hide lines that only tell of a poll."""
         self._narrow(noise=not self.lines.filter.noise)
 
     def action_reset(self) -> None:
         """Remove every filter."""
         self._text = self._status.text_words = ""
-        self.lines.set_filter(LogFilter())
+        self.lines.set_filter(LogFilter(noise=True))
         self._work()
 
     def action_rank(self) -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from textual.geometry import Size
 
 from ddtui.ui import format as fmt
 from ddtui.ui.ink import Ink, Row, flow
+from ddtui.ui.log_lag import Lag
 from ddtui.ui.log_lines import LogLines
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Canvas, Drawing
@@ -26,6 +29,9 @@ class LogStatus(Canvas):
         self._view = view
         self.search_words = ""
         self.text_words = ""
+        self.hints: Mapping[str, str] = {}
+        """Keys by action id."""
+        self._lag = Lag()
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         return Drawing(rows=flow(self._pieces(shown), width - 1, gap=2)[:height])
@@ -41,6 +47,8 @@ class LogStatus(Canvas):
         if lines.unread > 1_000:
             done = 1 - lines.unread / max(1, lines.total + lines.unread)
             pieces.append(Row(f"reading the log, {done:.0%}", Ink.WARN))
+        if behind := self._lag.words(shown):
+            pieces.append(Row(f"{shown.glyphs.warn} {behind}", Ink.WARN))
         kept = f"{lines.count:,} of {lines.total:,} lines"
         pieces.append(Row(kept, Ink.TEXT if lines.count == lines.total else Ink.STRONG))
         if lines.search is not None:
@@ -49,6 +57,10 @@ class LogStatus(Canvas):
         if lines.filter.text is not None:
             words[-1] = f"{words[-1]} {fmt.clean(self.text_words)[:24]}"
         pieces += [Row(word, Ink.TITLE) for word in words]
+        if lines.polls and not lines.filter.noise:
+            key = self.hints.get("log.noise", "")
+            hidden = f"{lines.polls:,} poll{'' if lines.polls == 1 else 's'} hidden"
+            pieces.append(Row(f"{hidden} ({key})" if key else hidden, Ink.LABEL))
         if view.mark is not None:
             pieces.append(Row(f"{len(view.selected()):,} selected", Ink.STRONG))
         if lines.suppressed:

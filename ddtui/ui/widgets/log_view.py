@@ -45,6 +45,8 @@ class LogView(Widget, can_focus=True):
         self.following = True
         self.cursor = 0
         """Number of the line under the cursor."""
+        self._kept = 0
+        """Number of the line that the operator went to: where a filter hides it, it comes back."""
         self.mark: int | None = None
         """Number of the line where a selection began."""
         self.ascii = False
@@ -194,8 +196,10 @@ class LogView(Widget, can_focus=True):
             self._to_end()
         elif gone is None:
             # The lines are other ones: keep the line under the cursor where it was on the screen.
-            self._place(self._rows.top_of(self.lines.index_of(self.cursor)) - offset)
+            kept, self.cursor = self._kept, self._kept
+            self._place(self._rows.top_of(self.lines.index_of(kept)) - offset)
             self._clamp_cursor()
+            self._kept = kept
         elif gone:
             self._place(self._top - gone)
             self._clamp_cursor()
@@ -223,7 +227,7 @@ class LogView(Widget, can_focus=True):
 
     def _to_end(self) -> None:
         if self.lines.shown:
-            self.cursor = self.lines.shown[-1].number
+            self.cursor = self._kept = self.lines.shown[-1].number
         self._place(self._rows.height)
 
     def _place(self, row: int) -> None:
@@ -232,6 +236,8 @@ class LogView(Widget, can_focus=True):
 
     def scroll_rows(self, step: int) -> None:
         """Scroll by rows with the cursor in view. Up stops following, the end starts it."""
+        if not self.lines.shown:
+            return
         if step < 0:
             self.follow(False)
         self._place(self._top + step)
@@ -244,7 +250,7 @@ class LogView(Widget, can_focus=True):
         shown = self.lines.shown
         if shown[index].separator:
             index = index - 1 if back and index > 0 else min(index + 1, len(shown) - 1)
-        self.cursor = shown[index].number
+        self.cursor = self._kept = shown[index].number
         top = self._rows.top_of(index)
         view_top, height = self._top, self.size.height
         if top < view_top:
@@ -268,7 +274,7 @@ class LogView(Widget, can_focus=True):
         """Keep the cursor on a line that is in view."""
         visible = [line.number for _, line in self._visible() if not line.separator]
         if visible:
-            self.cursor = max(visible[0], min(self.cursor, visible[-1]))
+            self.cursor = self._kept = max(visible[0], min(self.cursor, visible[-1]))
 
     def _repaint(self) -> None:
         self._paint()

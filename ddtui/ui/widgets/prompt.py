@@ -61,6 +61,7 @@ class Prompt(Horizontal):
             field.value = value
         field.cursor_position = len(value)
         self.add_class("-open")
+        self.app.clear_notifications()  # they cover the line that is typed into
         field.focus()
 
     def relabel(self, label: str) -> None:
