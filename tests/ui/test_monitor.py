@@ -11,6 +11,7 @@ from rich.segment import Segment
 from textual.app import App
 from textual.geometry import Region
 
+from ddtui.core.events import Phase
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import Alert, ReadinessState, Severity, Snapshot
 from ddtui.ui.app import DdtuiApp
@@ -110,6 +111,28 @@ async def test_ready_without_a_log_shows_no_load() -> None:
         return replace(scenes.live(now), load=load)
 
     assert "capturing graphs" not in await shown(attached)
+
+
+async def test_weights_that_are_nearly_loaded_are_no_engine_that_is_nearly_ready() -> None:
+    def first_load(now: float) -> Snapshot:
+        load = scenes.loading(now).load
+        assert load is not None
+        load = replace(load, fraction=None, eta_of=Phase.TARGET, eta_source="present rate")
+        return replace(scenes.loading(now), load=load)
+
+    text = await shown(first_load)
+    assert "weights loaded in 3 m 14 s, the rest is not known" in text
+    assert "ready in" not in text
+
+
+async def test_without_an_estimate_it_says_why() -> None:
+    def standing(now: float) -> Snapshot:
+        load = scenes.loading(now).load
+        assert load is not None
+        load = replace(load, eta_seconds=None, eta_source="no progress for 23 s")
+        return replace(scenes.loading(now), load=load)
+
+    assert "no estimate: no progress for 23 s" in await shown(standing)
 
 
 async def test_a_failed_load_says_where_and_why() -> None:

@@ -19,6 +19,7 @@ from ddtui.cli.output import Paint
 from ddtui.cli.report import lines
 from ddtui.cli.status import exit_code
 from ddtui.cli.status_json import StatusReport, status_report
+from ddtui.core.events import Phase
 from ddtui.core.host_state import HostState
 from ddtui.core.samples import (
     Collector,
@@ -31,6 +32,7 @@ from ddtui.core.samples import (
     UnitSample,
     UnitStatus,
 )
+from ddtui.core.snapshot import LoadView
 from ddtui.engines.sglang import SGLANG
 
 NOW = 1_795_984_817.0
@@ -87,7 +89,9 @@ async def test_a_load_is_not_ready_and_says_how_far_it_is() -> None:
         await source.close()
     assert exit_code(snapshot) is ExitCode.NOT_READY
     text = "\n".join(lines(snapshot, Paint()))
-    assert re.search(r"(?m)^load +(starting|loading target).* ETA ", text), text
+    assert re.search(r"(?m)^load +(starting|loading target) .*(ETA |weights loaded in )", text), (
+        text
+    )
 
 
 @pytest.fixture
@@ -176,6 +180,26 @@ def test_what_nobody_says_is_a_dash_and_never_a_zero() -> None:
     snapshot = host_state(LIVE, GpuSample(NOW, "nvidia-smi", (Gpu(3),))).snapshot(NOW)
     row = next(line for line in lines(snapshot, Paint()) if line.split()[:1] == ["3"])
     assert set(row.split()) <= {"3", "–", "/"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"eta_seconds": 10.0, "eta_source": "2 loads of this model"}, "ETA 10 s (2 loads of"),
+        (
+            {"eta_seconds": 10.0, "eta_of": Phase.TARGET, "eta_source": "present rate"},
+            "weights loaded in 10 s (present rate), the rest is not known",
+        ),
+        ({"eta_source": "no progress for 23 s"}, "ETA unknown (no progress for 23 s)"),
+        ({"ended": 7.0, "failed": True}, "load       failed after 7 s"),
+        ({"ended": 7.0, "finished": True}, "load       ready after 7 s"),
+        ({"ended": 7.0}, "load       stopped after 7 s"),
+    ],
+)
+def test_a_load_is_told_as_what_it_is(fields: dict[str, Any], words: str) -> None:
+    load = LoadView("a" * 32, 0.0, (), Phase.TARGET, **fields)
+    snapshot = msgspec.structs.replace(host_state(LIVE).snapshot(NOW), load=load)
+    assert words in "\n".join(lines(snapshot, Paint()))
 
 
 @pytest.mark.parametrize(
