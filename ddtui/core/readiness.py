@@ -97,7 +97,7 @@ def _settled(
     """States in which no process of the engine is up; None when one is, or is starting."""
     active = unit.active_state
     words = f": {cause.title}" if cause else ""
-    if unit.sub_state == "auto-restart":
+    if unit.sub_state.startswith("auto-restart"):
         restarts = unit.restarts or 0
         times = {0: "", 1: ", restarted once"}.get(restarts, f", restarted {restarts} times")
         state = ReadinessState.CRASH_LOOP if restarts else ReadinessState.FAILED
