@@ -20,7 +20,9 @@ because somebody printed an opening sequence alone."""
 _SEQUENCES = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]{0,64}[ -/]{0,16}[@-~]"  # CSI: colours, cursor movement
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])"  # OSC, DCS, SOS, PM, APC: a string with an end
-    rf"[^\x07\x1b\x9c]{{0,{_LONGEST_STRING}}}(?:\x07|\x1b\\|\x9c)"
+    # What begins a sequence ends the string before it, as in a terminal. It also keeps this linear:
+    # no character is looked at for two strings.
+    rf"[^\x07\x1b\x80-\x9f]{{0,{_LONGEST_STRING}}}(?:\x07|\x1b\\|\x9c)"
     r"|\x1b[ -/]{1,16}[0-~]"  # character sets and the like
     r"|\x1b[0-OQ-WYZ`-~]"  # single-character functions
 )

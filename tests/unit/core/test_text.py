@@ -47,6 +47,20 @@ def test_the_cap(limit: int, expected: str) -> None:
     assert clean("abcdef", limit) == expected
 
 
+@pytest.mark.parametrize(
+    "opening", ["\x9d", "\x90", "\x9b", "\x98", "\x1b]", "\x9d\x9b\x90", "\x9da"]
+)
+def test_many_openings_without_an_end_are_read_once(opening: str) -> None:
+    # Reading on to the end of the text from each of them would take minutes.
+    result = clean(f"{opening * 100_000}b", 300_000)
+    assert result.replace("]", "").lstrip("a") == "b"
+
+
+def test_what_begins_a_sequence_ends_the_string_before_it() -> None:
+    assert clean("\x9done\x9dtwo\x07 three", 100) == "one three"
+    assert clean("\x1b]one\x9b31mtwo\x07", 100) == "]onetwo"
+
+
 def test_sequences_do_not_count_for_the_cap() -> None:
     assert clean("\x1b[31m" * 1000 + "red", 3) == "red"
 
