@@ -1,131 +1,155 @@
 """Removes secrets from everything that is shown, recorded or logged.
 
 What counts as a secret: values of names such as `api_key`, `password`, `HF_TOKEN`, `AWS_...`,
-whatever their spelling (flag, environment, JSON, Python); authorization headers; passwords in URLs;
-and words that look like the keys of well-known services. Token *counts* and special tokens of a
-model (`max_total_tokens`, `mask_token`) are none. Redacting twice changes nothing.
+whatever their spelling (flag, environment, JSON, Python); authorization headers and cookies;
+credentials in URLs; and words that look like the keys of well-known services. Redacting twice
+changes nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ddtui.core import secret_values
+from ddtui.core.secret_names import ABBREVIATIONS, NAME, OWNED, VARIABLE, is_secret_name
 
 MASK = "<redacted>"
 
-_OWNERS = (
-    "access|admin|api|app|auth|bearer|bot|client|csrf|deploy|gh|github|gitlab|hf|hub|"
-    "hugging_?face|id|jwt|login|ngc|oauth|personal|refresh|registry|secret|security|"
-    "service|session|slack|sso|user|vault|wandb"
+_DEEPEST = 60
+"""Levels of decoded JSON that are looked into; what lies deeper is masked."""
+
+_FLAG = re.compile(
+    rf"--(?P<name>(?:[a-z0-9]+[-_]){{0,6}}?(?:{NAME})"
+    rf"|(?:{'|'.join(sorted(ABBREVIATIONS, key=len, reverse=True))})(?=[=\s'\"\\]))"
+    r"(?P<sep>=|\\{0,3}['\"]?,?\s+)"
 )
-"""What stands before `token` where that is a credential and not a piece of text."""
-_OWNED = re.compile(rf"(?<![a-z0-9])(?:{_OWNERS})[_-]?$", re.IGNORECASE)
+"""--api-key X   --api-key=X   ['--api-key', 'X']   --api-k X"""
+_ASSIGNED = re.compile(
+    rf"(?P<name>{NAME})"
+    r"(?P<sep>\\{0,3}['\"]?\s{0,4}[:=]\s{0,4}|\\{0,3}['\"]\s{0,4},\s{0,4}(?=[bB]?\\{0,3}['\"]))"
+)
+"""api_key=X   'api_key': 'X'   "api_key":"X"   (b'x-api-key', b'X')"""
+_PAIR = re.compile(r"\([bB]?\\{0,3}['\"][\w-]{0,40}$")
+"""What stands before a name that is the first of two in parentheses."""
+_HEADER = re.compile(
+    r"(?<![A-Za-z0-9])(?P<name>(?:proxy-)?authorization|(?:set-)?cookies?)"
+    r"(?P<sep>\\{0,3}['\"]\s{0,4}[:=,]\s{0,4}|\s{0,4}[:=]\s{0,4})",
+    re.IGNORECASE,
+)
+"""Authorization: Bearer X   Cookie: a=X; b=Y   (b'authorization', b'ApiKey X')"""
+_BEARER = re.compile(r"(bearer\s{1,8})(?=[^\s'\"]{0,512}\d)[\w.~+/=-]{8,}", re.IGNORECASE)
+_PASSWORD_IN_URL = re.compile(r"(://[^\s/:@'\"]{0,64}:)[^\s/'\"]{1,256}(?=@)")
+_USER_IN_URL = re.compile(r"(https?://)[^\s/:@'\"?#]{1,256}(?=:?@)", re.IGNORECASE)
+"""scheme://user:X@host   https://X@host   https://X:@host"""
+_ASSIGNED_VARIABLE = re.compile(rf"(?:(?<![A-Za-z0-9_])|(?<=-e))(?P<name>{VARIABLE})(?P<sep>=)")
+"""MY_TOKEN=X, AWS_ANYTHING=X, docker's -eMY_TOKEN=X."""
+_LOOKS_SECRET = re.compile(
+    r"(?=[\w.~+/-]{0,200}\d)(?=[\w.~+/-]{0,200}[A-Za-z])[\w.~+/-]{8,}={0,2}(?![^\s'\",;)\]}])"
+)
+"""What is believed to be a secret where only the bare word `token` stands before it."""
+
+_Match = re.Match[str]
+_Find = Callable[[_Match], secret_values.Span | None]
 
 
-def _cases(first: str, rest: str = "") -> str:
-    # Spelled out: a pattern that ignores case cannot skip ahead to where one of its words begins,
-    # which makes it ten times slower.
-    return "|".join(word + rest for word in (first, first.upper(), first.title()))
+def _argument(match: _Match) -> secret_values.Span | None:
+    text, at = match.string, match.end()
+    name = match["name"]
+    if not is_secret_name(name):
+        return None
+    if match["sep"] != "=" and text.startswith("--", at):
+        return None  # the next flag: this one has no value
+    span = secret_values.argument(text, at)
+    if span is not None and text[slice(*span)] == name.upper().replace("-", "_"):
+        return None  # a usage, which names the value after the flag
+    return span
 
 
-_KEY = rf"[_-]?(?:{_cases('key')})(?:[_-]?(?:{_cases('id')}))?s?(?:_b|_B)?"
-_NAME = "|".join(
-    (
-        _cases("api", _KEY),
-        _cases("secret", rf"s?(?:[_-]?(?:{_cases('access')}))?(?:{_KEY})?"),
-        *(_cases(word) for word in ("password", "passwd", "passphrase")),
-        *(_cases(word, _KEY) for word in ("private", "access", "encryption", "signing")),
-        r"watermark_(?:key(?:_b)?|config)",
-        _cases("credential", "s?"),
-        _cases("token", "s?"),
+def _assigned(match: _Match) -> secret_values.Span | None:
+    text, begin = match.string, match.start()
+    if "," in match["sep"] and _PAIR.search(text[max(0, begin - 50) : begin]) is None:
+        return None
+    if match["name"][-5:].lower() in ("token", "okens"):
+        before = text[max(0, begin - 20) : begin]
+        if not _is_credential(before, match) and not _looks_secret(before, match):
+            return None
+    return secret_values.assigned(text, match.end())
+
+
+def _is_credential(before: str, match: _Match) -> bool:
+    """Whether a name that ends in `token` names a credential: `hf_token`, a bare `"token":`."""
+    if OWNED.search(before) is not None:
+        return True
+    # A field that is named just "token"; "tokens" is a count or a list of words.
+    is_field = before[-1:] in ("'", '"') and match["sep"][0] in "'\""
+    return is_field and match["name"][-1] in "nN"
+
+
+def _looks_secret(before: str, match: _Match) -> bool:
+    """Whether what follows the bare word `token` is more than a word or a number."""
+    if match["name"][-1] in "sS" or before[-1:].isalnum() or before[-1:] in ("_", "-", "#", "$"):
+        return False
+    at = match.end() + (match.string[match.end() : match.end() + 1] in ("'", '"'))
+    return _LOOKS_SECRET.match(match.string, at) is not None
+
+
+def _header(match: _Match) -> secret_values.Span | None:
+    return secret_values.header(
+        match.string, match.start(), match.end(), in_words="=" in match["sep"]
     )
-)
-_QUOTED = r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\""""
-_UNFINISHED = r"""'[^']*$|"[^"]*$"""
-"""A quoted value whose line was cut."""
-_BARE = r"[^\s'\",;&()\[\]{}]+"
-_NOTHING = r"(?!(?:None|null|True|False|true|false)(?![\w.-]))"
-"""Says that no secret is set, which is worth knowing."""
-_VALUE = rf"(?:{_QUOTED}|{_UNFINISHED}|{_NOTHING}{_BARE})"
 
-_NAME_HINTS = (
-    *("api_key", "api-key", "apikey", "secret", "passw", "passphrase", "credential"),
-    *("private_key", "private-key", "privatekey", "access_key", "access-key", "accesskey"),
-    *("encryption", "signing", "watermark_", "token=", "token'", 'token"', "tokens=", "token ="),
-    *("_token:", "auth-token:", "access-token:", "api-token:", "session-token:", "hub-token:"),
-)
-_PATTERNS: tuple[tuple[tuple[str, ...], re.Pattern[str]], ...] = (
-    # --api-key X   --api-key=X   ['--api-key', 'X']
+
+def _variable(match: _Match) -> secret_values.Span | None:
+    return secret_values.argument(match.string, match.end())
+
+
+_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], _Find], ...] = (
+    (("--",), _FLAG, _argument),
     (
-        ("--",),
-        re.compile(rf"(--(?:[a-z0-9]+[-_]){{0,6}}?(?:{_NAME}))((?:=|['\"]?,?\s+))({_VALUE})"),
-    ),
-    # api_key=X   'api_key': 'X'   "api_key":"X"
-    (
-        _NAME_HINTS,
-        re.compile(rf"({_NAME})(['\"]?\s{{0,4}}[:=]\s{{0,4}})({_VALUE})"),
-    ),
-    # Authorization: Bearer X
-    (
-        ("authorization",),
-        re.compile(
-            r"(authorization)(['\"]?\s{0,4}[:=]\s{0,4}['\"]?(?:(?:bearer|basic|token)\s+)?)"
-            r"([^\s'\",;]+)",
-            re.IGNORECASE,
+        (
+            *("key", "secret", "pass", "credential", "watermark_"),
+            *("token=", "token'", 'token"', "tokens="),
+            *("token =", "token\\", " token:", "\ntoken:", "_token:", "-token:"),
         ),
+        _ASSIGNED,
+        _assigned,
     ),
-    (
-        ("bearer",),
-        re.compile(r"(bearer)(\s+)((?=[^\s'\"]{0,512}\d)[\w.~+/=-]{8,})", re.IGNORECASE),
-    ),
-    # scheme://user:X@host
-    (("://",), re.compile(r"(://[^\s/:@'\"]{0,64}:)()([^\s/@'\"]{1,256})(?=@)")),
+    (("authorization", "cookie"), _HEADER, _header),
 )
 """Each with what a text must hold, in lower case, for the pattern to match: the cheap check for the
-many lines without secrets. Groups: the name, what stands between, the secret."""
+many lines without secrets."""
 
-_VARIABLE_HINTS = ("TOKEN", "SECRET", "PASSW", "_KEY", "AWS_")
-_VARIABLE = re.compile(
-    r"((?<![A-Za-z0-9_])(?:AWS_[A-Z0-9_]{1,60}|[A-Z][A-Z0-9_]{0,60}?(?:TOKEN|SECRET|PASSWORD"
-    rf"|PASSWD|_KEY)(?:_ID|_B)?))(=)({_VALUE})"
-)
-"""MY_TOKEN=X, AWS_ANYTHING=X: environment variables, told by their capitals."""
+_VARIABLE_HINTS = ("TOKEN", "SECRET", "PA", "KEY", "AWS_", "_PWD", "JWT", "COOKIE")
 
 _WELL_KNOWN_HINTS = (
-    *("hf_", "sk-", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
-    *("xox", "AKIA", "nvapi-", "eyJ"),
+    *("hf_", "sk-", "sk_", "rk_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_"),
+    *("github_pat_", "glpat-", "xox", "AKIA", "ASIA", "AIza", "nvapi-", "eyJ"),
 )
 _WELL_KNOWN = re.compile(
     r"(?<![A-Za-z0-9])(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{20,}"
-    r"|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeprs]-[\w-]{10,}|AKIA[0-9A-Z]{16}"
-    r"|nvapi-[\w-]{16,}|eyJ[\w-]{8,}\.eyJ[\w-]{8,}\.[\w-]*)"
+    r"|[rs]k_(?:live|test)_[A-Za-z0-9]{8,}|gsk_[A-Za-z0-9]{16,}|AIza[\w-]{20,}"
+    r"|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{10,}|A[KS]IA[0-9A-Z]{16}"
+    # Not begun within a word, or each beginning in a long word would have it read to its end.
+    r"|nvapi-[\w-]{16,}|(?<![\w-])eyJ[\w-]{8,}(?:\.[\w-]*){1,4})"
 )
-"""Shapes of keys: Hugging Face, OpenAI style, GitHub, GitLab, Slack, AWS, NVIDIA, JWT."""
-
-_SECRET_NAME = re.compile(
-    r"password|passwd|passphrase|secret|credential|api_?key|authorization|watermark_(?:key|config)"
-    r"|(?:private|access|encryption|signing)_?key(?:_id)?(?:_b)?$"
-    rf"|(?:^|_)(?:{_OWNERS})_?tokens?$|^token$|^aws_"
-)
-_SECRET_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*(?:TOKEN|_KEY)(?:_ID)?")
-
-
-def is_secret_name(name: str) -> bool:
-    """Whether the value of a flag, variable or field of this name is a secret."""
-    plain = name.lstrip("-").replace("-", "_")
-    if _SECRET_VARIABLE.fullmatch(plain) is not None:
-        return True
-    return _SECRET_NAME.search(plain.lower()) is not None
+"""Shapes of keys: Hugging Face, OpenAI style, GitHub, Stripe, Groq, Google, GitLab, Slack, AWS,
+NVIDIA, JWT."""
 
 
 def redact_text(text: str) -> str:
     """Return a line of text, a script or a message with its secrets replaced by `MASK`."""
-    lowered = text.lower()
-    for hints, pattern in _PATTERNS:
+    lowered = f" {text.lower()}"
+    for hints, pattern, find in _RULES:
         if _holds(lowered, hints):
-            text = pattern.sub(_mask, text)
+            text = _mask(text, pattern, find)
+    if "bearer" in lowered:
+        text = _BEARER.sub(rf"\1{MASK}", text)
+    if "://" in lowered:
+        text = _PASSWORD_IN_URL.sub(rf"\1{MASK}", text)
+        text = _USER_IN_URL.sub(rf"\1{MASK}", text)
     if _holds(text, _VARIABLE_HINTS):
-        text = _VARIABLE.sub(_mask, text)
+        text = _mask(text, _ASSIGNED_VARIABLE, _variable)
     if _holds(text, _WELL_KNOWN_HINTS):
         text = _WELL_KNOWN.sub(MASK, text)
     return text
@@ -139,50 +163,61 @@ def _holds(text: str, hints: tuple[str, ...]) -> bool:
     return False
 
 
-def _mask(match: re.Match[str]) -> str:
-    name, between, value = match.group(1, 2, 3)
-    if name[-5:].lower() in ("token", "okens") and not _is_credential(match):
-        return match.group(0)
-    quote = value[0] if value[0] in "'\"" else ""
-    if quote:
-        if len(value) == 2 and value[1] == quote:
-            return match.group(0)  # empty: no secret is set
-        closing = quote if value[-1] == quote and len(value) > 1 else ""
-        return f"{name}{between}{quote}{MASK}{closing}"
-    return f"{name}{between}{MASK}"
-
-
-def _is_credential(match: re.Match[str]) -> bool:
-    """Whether a name that ends in `token` names a credential: `hf_token`, a bare `"token":`."""
-    name = match.group(1)
-    if name.startswith("--"):
-        return is_secret_name(name)
-    before = match.string[max(0, match.start() - 20) : match.start()]
-    if match.start() == match.start(1) and _OWNED.search(before) is not None:
-        return True
-    # A field that is named just "token"; "tokens" is a count or a list of words.
-    return name[-1] in "nN" and before[-1:] in ("'", '"') and match.group(2)[0] in ("'", '"')
+def _mask(text: str, pattern: re.Pattern[str], find: _Find) -> str:
+    """The text with the value behind every match masked. No part of it is read twice."""
+    pieces: list[str] = []
+    done = 0
+    match = pattern.search(text)
+    while match is not None:
+        span = find(match)
+        after = match.end()
+        if span is not None:
+            pieces += (text[done : span[0]], MASK)
+            done = after = span[1]
+        match = pattern.search(text, after)
+    return "".join((*pieces, text[done:])) if pieces else text
 
 
 def redact_argv(argv: Sequence[str]) -> tuple[str, ...]:
-    """Return a command line with the values of its secret flags replaced by `MASK`."""
+    """Return a command line with the values of its secret flags replaced by `MASK`.
+
+    A secret flag's value reaches to the next flag: systemd prints one with blanks as several words,
+    and some engines take several keys.
+    """
     result: list[str] = []
-    hide_next = False
+    hiding = 0
     for argument in argv:
-        if hide_next and not argument.startswith("--"):
+        if hiding and not argument.startswith("--") and (hiding == 1 or not _is_short(argument)):
             result.append(MASK)
-            hide_next = False
+            hiding += 1
             continue
-        name, separator, value = argument.partition("=")
-        is_name = name.startswith("--") or (separator and name.isidentifier())
-        hide_next = False
-        if is_name and is_secret_name(name):
-            if separator:
-                result.append(f"{name}={MASK}" if value else argument)
-                continue
-            hide_next = True
-        result.append(redact_text(argument))
+        is_flag = argument.startswith("--") and "=" not in argument
+        hiding = 1 if is_flag and is_secret_name(argument) else 0
+        result.append(_redact_word(argument))
     return tuple(result)
+
+
+def _is_short(argument: str) -> bool:
+    return len(argument) == 2 and argument[0] == "-" and argument[1].isalpha()
+
+
+def _redact_word(word: str) -> str:
+    """A word such as `--flag=value`, `NAME=value`, `--env=NAME=value`, `-eNAME=value`."""
+    name, separator, value = word.partition("=")
+    if separator and name.startswith("--"):
+        if is_secret_name(name):
+            return f"{name}={MASK}" if value else word
+        inner = _redact_pair(value)
+        return f"{name}={inner}" if inner != value else redact_text(word)
+    return _redact_pair(word)
+
+
+def _redact_pair(pair: str) -> str:
+    name, separator, value = pair.partition("=")
+    plain = name.removeprefix("-e")
+    if separator and value and plain.isidentifier() and is_secret_name(plain):
+        return f"{name}={MASK}"
+    return redact_text(pair)
 
 
 def redact_environment(assignments: Iterable[str]) -> tuple[str, ...]:
@@ -202,20 +237,20 @@ def redact_mapping(values: Mapping[str, object]) -> dict[str, object]:
 
     A secret that is not set (None, an empty string, a boolean) stays as it is.
     """
-    return {name: _redact_value(name, value) for name, value in values.items()}
+    return {name: _redact_value(name, value, _DEEPEST) for name, value in values.items()}
 
 
-def _redact_value(name: str, value: object) -> object:
+def _redact_value(name: str, value: object, depth: int) -> object:
     if value is None or value == "" or isinstance(value, bool):
         return value
-    if is_secret_name(name):
+    if is_secret_name(name) or depth == 0:
         return MASK
     if isinstance(value, str):
         return redact_text(value)
     if isinstance(value, Mapping):
-        return {str(key): _redact_value(str(key), inner) for key, inner in value.items()}
+        return {str(key): _redact_value(str(key), inner, depth - 1) for key, inner in value.items()}
     if isinstance(value, (list, tuple)):
         if all(isinstance(item, str) for item in value):
             return list(redact_argv(value))
-        return [_redact_value("", item) for item in value]
+        return [_redact_value("", item, depth - 1) for item in value]
     return value
