@@ -17,6 +17,8 @@ from ddtui.hosts.base import Host, LinkDown
 BODY_LIMIT = 2 << 20
 """Most bytes of an answer."""
 TIMEOUT = 5.0
+TOO_LONG_PAUSES = (2.0, 60.0)
+"""Seconds, at least and at most, before an endpoint is asked again whose answer was too long."""
 KEY_AGAIN = 30.0
 """Seconds after which a key that was refused is asked for again."""
 
@@ -29,6 +31,17 @@ class NoAnswer(Exception):
         self.error = error
         self.closed = closed
         self.seconds = seconds
+
+
+class TooLong(NoAnswer):
+    """An endpoint answers with more than BODY_LIMIT; it is not asked again for a while."""
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(
+            f"{endpoint} answers with more than {BODY_LIMIT >> 20} MiB: thrown away, and asked "
+            "less and less often"
+        )
+        self.endpoint = endpoint
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -55,6 +68,8 @@ class EngineClient:
         self._with_key: set[str] = set()
         self._key: str | None = None
         self._key_at = -KEY_AGAIN
+        self._too_long: dict[tuple[str, str], tuple[float, float]] = {}
+        """Until when an invocation's endpoint is not asked, and the length of that pause."""
 
     def __repr__(self) -> str:
         return f"EngineClient({self._host.name})"
@@ -72,6 +87,22 @@ class EngineClient:
     async def get(self, path: str, timeout: float = TIMEOUT) -> Answer:
         """Ask once. Raises NoAnswer, LinkDown, and whatever reading the key raises."""
         endpoint = path.partition("?")[0]
+        place = (self._observed.invocation, endpoint)
+        until, pause = self._too_long.get(place, (0.0, 0.0))
+        if time.monotonic() < until:
+            raise TooLong(endpoint)
+        try:
+            answer = await self._ask(path, endpoint, timeout)
+        except TooLong:
+            shortest, longest = TOO_LONG_PAUSES
+            pause = min(max(shortest, 2 * pause), longest)
+            self._too_long[place] = (time.monotonic() + pause, pause)
+            raise
+        self._too_long.pop(place, None)
+        return answer
+
+    async def _ask(self, path: str, endpoint: str, timeout: float) -> Answer:
+        """Ask, with the key where that is needed."""
         if endpoint in self._with_key:
             return await self._get(path, timeout, self._key)
         answer = await self._get(path, timeout, None)
@@ -103,7 +134,7 @@ class EngineClient:
                     "GET", self.url(path), headers=headers, timeout=timeout
                 ) as response,
             ):
-                body = await _body(response)
+                body = await _body(response, path)
                 return Answer(response.status_code, body, time.monotonic() - began)
         except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as exc:
             if self._host.link.state is not LinkState.LIVE:
@@ -116,10 +147,10 @@ class EngineClient:
             raise NoAnswer(said, closed=closed, seconds=seconds) from exc
 
 
-async def _body(response: httpx.Response) -> bytes:
+async def _body(response: httpx.Response, path: str) -> bytes:
     body = bytearray()
     async for chunk in response.aiter_bytes():
         body += chunk
         if len(body) > BODY_LIMIT:
-            raise httpx.ReadError(f"the answer is longer than {BODY_LIMIT >> 20} MiB")
+            raise TooLong(path.partition("?")[0])
     return bytes(body)

@@ -7,11 +7,13 @@ takes to generate a token, and 20 s when it hangs.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from ddtui.collect.base import Context, Emit, Nudge, Report, SourceTrouble, supervise
-from ddtui.collect.engine_client import Answer, EngineClient, NoAnswer
+from ddtui.collect.engine_client import Answer, EngineClient, NoAnswer, TooLong
+from ddtui.collect.engine_standing import HEALTH, INFO, Standing
 from ddtui.collect.observed import Observed
 from ddtui.collect.settings import HostSettings
 from ddtui.core.clock import Clock
@@ -21,104 +23,25 @@ from ddtui.core.samples import (
     EngineCounters,
     EngineSample,
     HealthSample,
-    SourceStatus,
 )
 from ddtui.hosts.base import Host
 
 UNIT_PATIENCE = 2.0
 """Seconds that the unit's command line, which names the port, is waited for at first."""
-HEALTH = "/health"
 HEALTH_TIMEOUT = 25.0
 """The engine itself gives up after 20 s."""
 HEALTH_SLOW = 2.0
 """Seconds after which the other endpoints are asked although /health has not answered yet."""
 HEALTH_INTERVAL = 1.0
 HEALTH_WHEN_READY = 60.0
-"""A health request costs the engine a generation: seldom once it is ready, never while it works."""
+"""A health request costs the engine the generation of a token: seldom once it is ready."""
+HEALTH_WHEN_BUSY = 120.0
+"""Even more seldom while it works, which its figures show."""
 INFO_INTERVAL = 30.0
 METRICS = "/metrics"
 METRICS_AGAIN = 60.0
 """Seconds after which an engine without metrics is asked for them again."""
 LOADS = "/v1/loads?include=all"
-INFO = ("/server_info", "/get_server_info")
-"""The name since 0.5.8, and the one before."""
-
-
-class Standing:
-    """What the three loops know of the engine together; says it as one source."""
-
-    def __init__(self, observed: Observed, report: Report) -> None:
-        self._observed = observed
-        self._report = report
-        self.open: bool | None = None
-        """Whether somebody listens on the port; None before the first try."""
-        self.health: int | None = None
-        """The last status of /health."""
-        self.ready_for = ""
-        """The invocation that answered 200 last."""
-        self.key_needed = False
-        self.metrics: bool | None = None
-        self.figures = ""
-        """Where the figures come from now."""
-        self.trouble = ""
-
-    @property
-    def ready(self) -> bool:
-        """Whether the present invocation has answered 200 and not gone since."""
-        return bool(self.open) and self.ready_for == (self._observed.invocation or "?")
-
-    def answered(self, answer: Answer, path: str) -> None:
-        """An endpoint answered, whatever it said."""
-        self.open = True
-        self.trouble = ""
-        if path == HEALTH:
-            self.health = answer.status
-            ok = answer.status == 200
-            self.ready_for = (self._observed.invocation or "?") if ok else ""
-        elif path in INFO:
-            self.key_needed = answer.status in {401, 403}
-
-    def silent(self, error: NoAnswer) -> None:
-        """An endpoint did not answer."""
-        self.open = not error.closed
-        if error.closed:
-            self.ready_for = ""
-            self.health = None
-            self.metrics = None
-            self.figures = ""
-        self.trouble = error.error
-
-    def say(self) -> None:
-        """Emit where the engine's HTTP side stands, if that has changed."""
-        port = self._observed.port
-        if self.open is None:
-            return
-        if not self.open:
-            why = "no unit is known that names the port; " if self._observed.port_is_guessed else ""
-            self._report(SourceStatus.WAITING, f"{why}port {port} is closed")
-        elif self.key_needed:
-            self._report(
-                SourceStatus.FAILED,
-                "API key needed",
-                "set `api_key_env` or `api_key_command` in the host's section",
-            )
-        elif self.trouble:
-            self._report(SourceStatus.FAILED, f"port {port}: {self.trouble}")
-        elif self.health not in {None, 200, 503}:
-            self._report(
-                SourceStatus.FAILED,
-                f"port {port} answers {HEALTH} with {self.health}, as no engine does",
-                "another program may have the port: see who owns it",
-            )
-        elif self.metrics is False:
-            source = f"; figures from {self.figures}" if self.figures else ""
-            self._report(
-                SourceStatus.LIVE,
-                f"--enable-metrics is off{source}",
-                "start the engine with --enable-metrics for live figures",
-            )
-        else:
-            self._report.live()
 
 
 class EngineHttpCollector:
@@ -176,6 +99,22 @@ async def _together(polls: list[Awaitable[None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def _pause(nudge: Nudge, observed: Observed, announced: int, seconds: float) -> None:
+    """Wait; cut short by the operator, and by the engine's word that it can be asked.
+
+    `announced` is how often it had said so before it was asked last.
+    """
+    waits = [
+        asyncio.ensure_future(nudge.wait(seconds)),
+        asyncio.ensure_future(observed.wait_for(lambda: observed.announced != announced, math.inf)),
+    ]
+    try:
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+
+
 class HealthPoll:
     """Asks /health once a second until the engine is ready, then seldom."""
 
@@ -194,15 +133,17 @@ class HealthPoll:
         await self._observed.wait_for(lambda: self._observed.unit is not None, UNIT_PATIENCE)
         loop = asyncio.get_running_loop()
         while True:
-            if not self._standing.ready or self._due(loop.time()):
+            announced = self._observed.announced
+            due = not self._standing.ready or self._due(loop.time())
+            if due and self._observed.port_known:
                 self._asked_at = loop.time()
                 await self._ask()
-                self._standing.say()
-            await nudge.wait(HEALTH_INTERVAL)
+            self._standing.say()
+            await _pause(nudge, self._observed, announced, HEALTH_INTERVAL)
 
     def _due(self, now: float) -> bool:
         busy = bool(self._observed.running)
-        return now - self._asked_at >= HEALTH_WHEN_READY and not busy
+        return now - self._asked_at >= (HEALTH_WHEN_BUSY if busy else HEALTH_WHEN_READY)
 
     async def _ask(self) -> None:
         invocation = self._observed.invocation
@@ -248,7 +189,7 @@ class FiguresPoll:
     async def run(self, interval: float, nudge: Nudge) -> None:
         """Ask for ever, once an interval, while the port is open."""
         while True:
-            if self._standing.open:
+            if self._standing.reachable:
                 try:
                     await self._ask()
                 except NoAnswer as exc:
@@ -260,9 +201,7 @@ class FiguresPoll:
         now = asyncio.get_running_loop().time()
         if self._standing.metrics is not False or now - self._metrics_at >= METRICS_AGAIN:
             self._metrics_at = now
-            answer = await self._client.get(METRICS)
-            self._standing.answered(answer, METRICS)
-            counters = self._parse(answer, lambda body: self._engine.parse_metrics(body.decode()))
+            counters = await self._metrics()
             self._standing.metrics = counters is not None
             if counters is not None:
                 return self._say(counters, METRICS)
@@ -274,6 +213,15 @@ class FiguresPoll:
             return self._say(counters, name)
         self._standing.figures = ""  # the poll of the engine's report takes over
         return None
+
+    async def _metrics(self) -> EngineCounters | None:
+        try:
+            answer = await self._client.get(METRICS)
+        except TooLong as exc:
+            self._standing.silent(exc)
+            return None
+        self._standing.answered(answer, METRICS)
+        return self._parse(answer, lambda body: self._engine.parse_metrics(body.decode()))
 
     def _parse(
         self, answer: Answer, parser: Callable[[bytes], EngineCounters | None]
@@ -316,10 +264,12 @@ class InfoPoll:
     async def run(self, interval: float, nudge: Nudge) -> None:
         """Ask for ever."""
         loop = asyncio.get_running_loop()
+        before = self._observed.announced
         while True:
             invocation = self._observed.invocation or "?"
             due = invocation != self._asked or loop.time() - self._asked_at >= INFO_INTERVAL
-            if not self._standing.open:
+            announced = self._observed.announced
+            if not self._standing.reachable and announced == before:
                 self._asked = ""
             elif due or (self._standing.metrics is False and not self._standing.figures):
                 try:
@@ -328,7 +278,8 @@ class InfoPoll:
                 except NoAnswer as exc:
                     self._standing.silent(exc)
                 self._standing.say()
-            await nudge.wait(interval)
+            before = announced
+            await _pause(nudge, self._observed, announced, interval)
 
     async def _ask(self) -> bool:
         """Ask once; whether there was an answer that settles it."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from ddtui.collect.base import Context, Emit, Report, SourceTrouble, supervise
-from ddtui.collect.observed import Observed
+from ddtui.collect.observed import PORT_UNKNOWN, Observed
 from ddtui.collect.programs import LISTENER
-from ddtui.core.samples import Collector, ListenerOwner, ListenerSample
+from ddtui.core.samples import Collector, ListenerOwner, ListenerSample, SourceStatus
 from ddtui.core.text import clean
 from ddtui.hosts.base import Host
 
@@ -119,12 +119,17 @@ class ListenerCollector:
         observed = self._observed
         await observed.wait_for(lambda: observed.unit is not None, INTERVAL_WHEN_OWNED)
         while True:
+            if not observed.port_known:
+                report(SourceStatus.WAITING, PORT_UNKNOWN)
+                await observed.wait_change(INTERVAL_WHEN_OWNED)
+                continue
+            announced = observed.announced
             sample = await self._look(host)
             if sample is not None:
                 emit(sample)
             report.live()
             owned = sample is not None and sample.owner in _OWNED
-            await self._pause(INTERVAL_WHEN_OWNED if owned else INTERVAL)
+            await self._pause(INTERVAL_WHEN_OWNED if owned else INTERVAL, announced)
 
     async def _look(self, host: Host) -> ListenerSample | None:
         """Look once; None when the unit was started anew meanwhile."""
@@ -152,7 +157,10 @@ class ListenerCollector:
             raise SourceTrouble(f"cannot see who has port {port}: {said}".rstrip(": "))
         return parse_sockets(text)
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait, but no longer than until the next invocation."""
-        invocation = self._observed.invocation
-        await self._observed.wait_for(lambda: self._observed.invocation != invocation, seconds)
+    async def _pause(self, seconds: float, announced: int) -> None:
+        """Wait, but no longer than until the next invocation or its word that the port is open."""
+        observed = self._observed
+        invocation = observed.invocation
+        await observed.wait_for(
+            lambda: observed.invocation != invocation or observed.announced != announced, seconds
+        )

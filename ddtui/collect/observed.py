@@ -11,11 +11,14 @@ from ddtui.core.samples import (
     CheckpointSample,
     EngineSample,
     GpuSample,
+    JournalSample,
     Sample,
     UnitSample,
     UnitStatus,
 )
 
+PORT_UNKNOWN = "port not known yet"
+"""What is said where neither the configuration nor a command line names the engine's port."""
 RUNNING_STATES = frozenset({"active", "activating", "reloading", "deactivating"})
 
 
@@ -42,6 +45,8 @@ class Observed:
         """Device (or file system) that holds the target model; empty while unknown."""
         self.running: float | None = None
         """Requests running now by the engine's own figures."""
+        self.announced = 0
+        """How often the present invocation's log has said that it can be asked."""
         self._changed = asyncio.Event()
 
     def apply(self, sample: Sample) -> None:
@@ -57,10 +62,22 @@ class Observed:
             case CheckpointSample() if sample.role == "target" and sample.disk != self.model_disk:
                 self.model_disk = sample.disk
                 self.notify()
+            case JournalSample() if self._announces(sample):
+                self.announced += 1
+                self.notify()
             case EngineSample():
                 self.running = sample.counters.running
             case _:
                 pass
+
+    def _announces(self, sample: JournalSample) -> bool:
+        invocation = self.invocation
+        return bool(invocation) and any(
+            line.invocation == invocation
+            and not line.from_manager
+            and self._engine.announces(line.text)
+            for line in sample.lines
+        )
 
     def found_unit(self, name: str | None) -> None:
         """The unit has been found (or lost)."""
@@ -108,6 +125,11 @@ class Observed:
     def port_is_guessed(self) -> bool:
         """Whether nothing names the port, so that it is the one that such an engine usually has."""
         return self._port is None and self.unit is None
+
+    @property
+    def port_known(self) -> bool:
+        """Whether the port is configured, or there is a command line that names it."""
+        return self._port is not None or bool(self.command_line)
 
     @property
     def address(self) -> str:

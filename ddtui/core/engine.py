@@ -63,6 +63,10 @@ class LogDialect(Protocol):
 class Engine(LogDialect, LogLabels, Protocol):
     """An inference engine's own formats, as pure functions."""
 
+    def announces(self, text: str) -> bool:
+        """Whether a line says that the port is open, or that the engine is ready: ask it now."""
+        ...
+
     def port(self, command_line: Sequence[str]) -> int:
         """The HTTP port that a command line asks for, or the engine's default."""
         ...

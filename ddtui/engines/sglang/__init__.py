@@ -38,6 +38,10 @@ class SGLang:
         """Whether a line is among the first of a start: the launcher's hint, the arguments."""
         return log_lines.begins_run(text)
 
+    def announces(self, text: str) -> bool:
+        """Whether a line says that the HTTP server listens, or that the engine is ready."""
+        return log_lines.announces(text)
+
     def signatures(self) -> Signatures:
         """The table `signatures.toml` beside this file. Raises `SignatureError`."""
         return _signatures()

@@ -142,6 +142,14 @@ def begins_run(text: str) -> bool:
     return "sglang/launch_server.py:" in text[:300] and "UserWarning" in text[:400]
 
 
+def announces(text: str) -> bool:
+    """Whether a line says that the HTTP server listens, or that the engine is ready."""
+    if text.startswith("INFO:     Uvicorn running on "):
+        return True
+    start = message_start(text)
+    return start >= 0 and text.startswith("The server is fired up", start)
+
+
 def without_torch_rank(text: str) -> str:
     """A bare line without the `[rank0]: ` that torch puts before tracebacks of its workers."""
     if not text.startswith("[rank"):

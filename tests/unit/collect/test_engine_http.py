@@ -3,19 +3,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from ddtui.collect import engine_http
+from ddtui.collect import engine_client, engine_http
 from ddtui.collect.base import Context
-from ddtui.collect.engine_client import BODY_LIMIT, EngineClient, NoAnswer
+from ddtui.collect.engine_client import BODY_LIMIT, EngineClient, NoAnswer, TooLong
 from ddtui.collect.engine_http import EngineHttpCollector
 from ddtui.collect.observed import Observed
 from ddtui.collect.settings import HostSettings
 from ddtui.core.samples import (
     EngineSample,
     HealthSample,
+    JournalLine,
+    JournalSample,
     LinkSample,
     LinkState,
     ServerInfoSample,
@@ -260,6 +263,89 @@ async def test_answers_that_make_no_sense(
     assert not any("fault in ddtui" in sample.remedy for sample in recorder.of(SourceSample))
 
 
+async def test_an_answer_that_is_too_long_is_told_and_the_loads_are_read(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server["/metrics"] = b"x" * (BODY_LIMIT + 1)
+    await Run(host, observed)(recorder, 6)
+    status, detail = last_word(recorder)
+    assert status is SourceStatus.FAILED
+    assert "/metrics answers with more than 2 MiB" in detail
+    assert detail.endswith("figures from /v1/loads")
+    assert server.count("/metrics") == 1
+    assert recorder.of(HealthSample)[0].status == 200
+
+
+async def test_a_port_that_nobody_named_is_not_asked(
+    host: FakeHost, server: Server, recorder: Recorder
+) -> None:
+    observed = Observed(SGLANG)
+    observed.apply(UnitSample(0.0, "x", UnitStatus("a", load_state="not-found")))
+    run = Run(host, observed)
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(3)
+        assert last_word(recorder) == (SourceStatus.WAITING, "port not known yet")
+        assert server.asked == []
+        observed.apply(unit("1", "--port", "8000"))
+        await run.nudge.step(3)
+    assert server.hosts == {"127.0.0.1:8000"}
+    assert last_word(recorder)[0] is SourceStatus.LIVE
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "INFO:     Uvicorn running on http://127.0.0.1:30000 (Press CTRL+C to quit)",
+        "[2026-11-29 12:00:00] The server is fired up and ready to roll!",
+    ],
+)
+async def test_it_is_asked_as_soon_as_it_says_so(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder, text: str
+) -> None:
+    server["/health"] = 503
+    run = Run(host, observed)
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(2)
+        before = server.count("/health")
+        server["/health"] = b""
+        for invocation, manager in (("0", False), ("1", True)):  # not of this start; not its own
+            line = JournalLine(1.0, text, invocation, from_manager=manager)
+            observed.apply(JournalSample(1.0, "journal", (line,), "c"))
+            await run.nudge.step(0)
+        assert observed.announced == 0
+        observed.apply(JournalSample(1.0, "journal", (JournalLine(1.0, text, "1"),), "c"))
+        await recorder.until(lambda: recorder.of(HealthSample)[-1].status == 200, 5)
+    assert server.count("/health") == before + 1
+
+
+@pytest.mark.parametrize(("running", "pause"), [(0.0, 60.0), (1.0, 120.0)])
+async def test_a_ready_engine_is_asked_seldom_also_while_it_works(
+    host: FakeHost,
+    server: Server,
+    observed: Observed,
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+    running: float,
+    pause: float,
+) -> None:
+    del server.answers["/metrics"], server.answers["/v1/loads"]
+    observed.running = running
+    recorder.forward = lambda _: None
+    run = Run(host, observed)
+    loop = asyncio.get_running_loop()
+    real, ahead = loop.time, 0.0
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(2)
+        monkeypatch.setattr(loop, "time", lambda: real() + ahead)
+        assert server.count("/health") == 1
+        ahead = pause - 10
+        await run.nudge.step(2)
+        assert server.count("/health") == 1
+        ahead = pause + 10
+        await run.nudge.step(2)
+        assert server.count("/health") == 2
+
+
 class TestClient:
     def client(self, host: FakeHost, observed: Observed, handler: Handler) -> EngineClient:
         host.http = httpx.MockTransport(handler)
@@ -269,8 +355,35 @@ class TestClient:
         client = self.client(
             host, observed, lambda _: httpx.Response(200, content=b"x" * (BODY_LIMIT + 1))
         )
-        with pytest.raises(NoAnswer, match="longer than"):
+        with pytest.raises(NoAnswer, match="more than 2 MiB"):
             await client.get("/metrics")
+        await client.close()
+
+    async def test_what_is_too_long_is_asked_less_and_less(
+        self, host: FakeHost, observed: Observed, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        now = 1000.0
+        monkeypatch.setattr(engine_client, "time", SimpleNamespace(monotonic=lambda: now))
+        asked: list[float] = []
+        body = b"x" * (BODY_LIMIT + 1)
+
+        def handler(request: httpx.Request) -> httpx.Response:
+            if request.url.path == "/metrics":
+                asked.append(now)
+                return httpx.Response(200, content=body)
+            return httpx.Response(200)
+
+        client = self.client(host, observed, handler)
+        for _ in range(300):
+            with pytest.raises(TooLong):
+                await client.get("/metrics")
+            assert (await client.get("/health")).status == 200
+            now += 1
+        assert [at - 1000 for at in asked] == [0, 2, 6, 14, 30, 62, 122, 182, 242]
+        body = b""
+        now += 60
+        for _ in range(3):
+            assert (await client.get("/metrics")).status == 200
         await client.close()
 
     async def test_redirects_are_not_followed(self, host: FakeHost, observed: Observed) -> None:

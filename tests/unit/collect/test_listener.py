@@ -10,7 +10,16 @@ from ddtui.collect.base import Context
 from ddtui.collect.listener import ListenerCollector, Sockets, owner_of, parse_sockets
 from ddtui.collect.observed import Observed
 from ddtui.collect.programs import LISTENER
-from ddtui.core.samples import ListenerOwner, ListenerSample, UnitSample, UnitStatus
+from ddtui.core.samples import (
+    JournalLine,
+    JournalSample,
+    ListenerOwner,
+    ListenerSample,
+    SourceSample,
+    SourceStatus,
+    UnitSample,
+    UnitStatus,
+)
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.base import Completed
 from ddtui.hosts.local import LocalHost
@@ -62,7 +71,7 @@ async def test_a_foreign_holder_is_named_and_that_is_asked_once(
         return Completed(0, b"@socket 0 7\n@process 9 5 readable\n" + other + b"@end\n", b"")
 
     host.answers[LISTENER.label] = answer
-    observed = Observed(SGLANG)
+    observed = Observed(SGLANG, port=30000)
     unit = UnitStatus("a", control_group="/g", invocation="1")
     observed.apply(UnitSample(0.0, "x", unit))
     async with collecting(ListenerCollector(observed, context), host, recorder):
@@ -73,6 +82,37 @@ async def test_a_foreign_holder_is_named_and_that_is_asked_once(
     assert [(sample.owner, sample.pid) for sample in samples] == [(ListenerOwner.FOREIGN, 3)] * 2
     assert samples[1].detail == "process 3 (nginx) has it"
     assert [args[2] for args in host.arguments(LISTENER.label)] == ["", "name", ""]
+
+
+async def test_a_port_that_nobody_named_is_not_looked_at(
+    host: FakeHost, recorder: Recorder, context: Context
+) -> None:
+    host.answers[LISTENER.label] = lambda *_: Completed(0, b"@end\n", b"")
+    observed = Observed(SGLANG)
+    observed.apply(UnitSample(0.0, "x", UnitStatus("a", load_state="not-found")))
+    async with collecting(ListenerCollector(observed, context), host, recorder):
+        await recorder.until(lambda: len(recorder.of(SourceSample)) == 2)
+        said = recorder.of(SourceSample)[-1]
+        assert (said.status, said.detail) == (SourceStatus.WAITING, "port not known yet")
+        assert host.calls == []
+        unit = UnitStatus("a", command_line=("sglang", "serve", "--port", "8000"))
+        observed.apply(UnitSample(0.0, "x", unit))
+        await recorder.until(lambda: len(recorder.of(ListenerSample)) == 1)
+    assert host.arguments(LISTENER.label)[0][0] == "8000"
+
+
+async def test_the_engines_word_is_followed_by_a_look(
+    host: FakeHost, recorder: Recorder, context: Context
+) -> None:
+    host.answers[LISTENER.label] = lambda *_: Completed(0, b"@end\n", b"")
+    observed = Observed(SGLANG, port=30000)
+    observed.apply(UnitSample(0.0, "x", UnitStatus("a", invocation="1")))
+    line = JournalLine(1.0, "INFO:     Uvicorn running on http://127.0.0.1:30000", "1")
+    async with collecting(ListenerCollector(observed, context), host, recorder):
+        await recorder.until(lambda: len(recorder.of(ListenerSample)) == 1)
+        async with asyncio.timeout(1):  # the next look would be due in 2 s
+            observed.apply(JournalSample(1.0, "journal", (line,), "c"))
+            await recorder.until(lambda: len(recorder.of(ListenerSample)) == 2)
 
 
 async def test_the_real_program_finds_a_real_socket() -> None:
