@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 
 from ddtui.core.snapshot import History
@@ -22,7 +23,12 @@ class Track:
         self._made: History | None = History()
 
     def add(self, at: float, value: float) -> None:
-        """Note a value; one that is older than the last second noted is dropped."""
+        """Note a value; one that is older than the last second noted is dropped.
+
+        So is what is no number or has no moment: it would break every chart.
+        """
+        if not (math.isfinite(at) and math.isfinite(value)):
+            return
         second = float(int(at))
         if self._times and second < self._times[-1]:
             return

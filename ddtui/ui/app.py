@@ -12,6 +12,7 @@ from textual.app import App
 
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
+from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.snapshot import Snapshot
 from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
@@ -29,6 +30,7 @@ from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.shown import Shown, urgent_change, urgent_key
 from ddtui.ui.source import ControlSource, LiveSource, UiSettings
+from ddtui.ui.widgets.log_tail import TAIL
 
 CHECK_INTERVAL = 0.25
 """Seconds between two looks for what must be painted at once: a change of state."""
@@ -81,6 +83,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._hosts = hosts
         self._paused: Snapshot | None = None
         self._paused_at: float | None = None
+        self._paused_log: LogBuffer | None = None
         self._urgent: Hashable = None
         self._closing_down = False
         super().__init__(driver_class=TerminalDriver)
@@ -148,6 +151,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
             now=now if paused_at is None else paused_at,
             link=snapshot.link,
             paused_at=paused_at,
+            paused_log=self._paused_log,
             glyphs=self._glyphs,
             read_only=self.read_only,
             keys=self._hints,
@@ -202,8 +206,10 @@ class DdtuiApp(App[object], inherit_bindings=False):
         if self._paused is None:
             self._paused_at = self.clock()
             self._paused = self.source.snapshot(self._paused_at)
+            self._paused_log = LogBuffer(TAIL)
+            self._paused_log.extend(self._paused.log.tail(TAIL))
         else:
-            self._paused = self._paused_at = None
+            self._paused = self._paused_at = self._paused_log = None
         self.paint()
 
     # ---- actions ----------------------------------------------------------------------------

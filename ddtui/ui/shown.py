@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
+from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import Collector, LinkSample, LinkState, SourceStatus
 from ddtui.core.snapshot import STALE_AFTER_INTERVALS, Figure, ReadinessState, Snapshot
 from ddtui.ui.glyphs import UNICODE, Glyphs
@@ -26,6 +27,8 @@ class Shown:
     link: LinkSample
     """The link as it is, also while the rest is paused."""
     paused_at: float | None = None
+    paused_log: LogBuffer | None = None
+    """The end of the log as it was when the rest was paused: the snapshot's own goes on."""
     glyphs: Glyphs = UNICODE
     read_only: bool = False
     keys: dict[str, str] = field(default_factory=dict)

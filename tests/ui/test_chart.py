@@ -143,3 +143,11 @@ def test_large_digits_keep_their_rows_aligned() -> None:
     rows = big_digits("1240.5k", Ink.TEXT, UNICODE)
     assert len({row.width for row in rows}) == 1
     assert "k" in rows[2].text
+
+
+@pytest.mark.parametrize("stamp", [math.nan, math.inf, -math.inf, 0.0, -1e18, 1e18])
+def test_a_stamp_that_cannot_be_harms_no_other(stamp: float) -> None:
+    times = (stamp, 999.0, 1000.0) if stamp < NOW else (999.0, 1000.0, stamp)
+    history = History(times, tuple(1.0 if at == stamp else 5.0 for at in times))
+    assert resample(history, NOW, 2, 1)[-1:] == [5.0]
+    assert charts((Plot("x", history, PERCENT, Ink.TEXT),), NOW, (40, 8), UNICODE)

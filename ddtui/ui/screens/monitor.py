@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.app import ComposeResult
 from textual.containers import Container
-from textual.widgets import Footer
 
 from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
@@ -17,6 +16,7 @@ from ddtui.ui.widgets.canvas import Canvas
 from ddtui.ui.widgets.engine import EnginePanel
 from ddtui.ui.widgets.gpus import GpuPanel, foreign_processes
 from ddtui.ui.widgets.header import Header
+from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.load import LoadPanel, warning_rows
 from ddtui.ui.widgets.log_tail import LogTail
 from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
@@ -53,13 +53,15 @@ class MonitorScreen(LiveScreen):
             yield SystemPanel(id=Part.SYSTEM)
             yield LogTail(id=Part.LOG)
             yield TooSmall(id=Part.TOO_SMALL)
-        yield Footer(show_command_palette=False)
+        yield KeyBar()
 
     def show(self, shown: Shown) -> None:
         self._shown = shown
         if not self.is_mounted:
             return
         self._place()
+        paused = shown.paused_at is not None
+        self.query_one(KeyBar).retitle({"monitor.pause": "Resume"} if paused else {})
         for canvas in self.query(Canvas):
             canvas.show(shown)
 

@@ -76,15 +76,19 @@ def resample(history: History, now: float, columns: int, step: int) -> list[floa
     distance of samples: beyond that nothing is known.
     """
     times, values = history.times, history.values
+    if not all(map(math.isfinite, times)):
+        pairs = [pair for pair in zip(times, values, strict=True) if math.isfinite(pair[0])]
+        times, values = tuple(at for at, _ in pairs), tuple(value for _, value in pairs)
     if not times or columns <= 0:
         return [math.nan] * columns
     first = int(now // step) - columns + 1
     # From a little before the left edge: an older sample may hold into the picture.
     start = max(0, bisect_left(times, first * step) - 1)
-    held = max(3, int(3 * _usual_distance(times[-_DISTANCES:]) / step))
+    held = min(max(3, int(3 * _usual_distance(times[-_DISTANCES:]) / step)), max(3, columns))
     found: dict[int, float] = {}
     for at, value in zip(times[start:], values[start:], strict=True):
-        column = int(at // step) - first
+        # One that is too old to reach into the picture is not followed back to its time.
+        column = max(int(at // step) - first, -held - 1)
         known = found.get(column)
         if known is None or not known >= value:  # also where what is known is NaN
             found[column] = value if value == value or known is None else known  # noqa: PLR0124

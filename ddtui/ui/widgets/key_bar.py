@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -29,6 +29,7 @@ class KeyBar(Widget):
     def __init__(self) -> None:
         super().__init__()
         self._instead: Sequence[Hint] = ()
+        self._titles: Mapping[str, str] = {}
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, lambda _screen: self.refresh())
@@ -39,6 +40,12 @@ class KeyBar(Widget):
         self._instead = hints
         self.refresh()
 
+    def retitle(self, titles: Mapping[str, str]) -> None:
+        """Call actions, by id, by what they do now: `Resume` instead of `Pause`."""
+        if titles != self._titles:
+            self._titles = titles
+            self.refresh()
+
     def hints(self) -> tuple[list[Hint], list[Hint]]:
         """What is shown: from the left, and at the right."""
         if self._instead:
@@ -48,7 +55,8 @@ class KeyBar(Widget):
         right: list[Hint] = []
         for action in actions_of(self.screen):
             if action.footer:
-                hint = (display(keymap.of(action.id)[0]), action.title, action.command)
+                title = self._titles.get(action.id, action.title)
+                hint = (display(keymap.of(action.id)[0]), title, action.command)
                 (right if action.id in _ALWAYS else left).append(hint)
         return left, right
 

@@ -1,3 +1,7 @@
+import math
+
+import pytest
+
 from ddtui.core.history import Track
 
 
@@ -31,3 +35,13 @@ def test_an_unchanged_history_is_not_made_again() -> None:
     first = track.history()
     track.add(1.5, 0.5)
     assert track.history() is first
+
+
+@pytest.mark.parametrize("odd", [math.nan, math.inf, -math.inf])
+def test_what_is_no_number_is_not_kept(odd: float) -> None:
+    track = Track()
+    track.add(1.0, 2.0)
+    track.add(odd, 3.0)
+    track.add(2.0, odd)
+    track.add(3.0, 4.0)
+    assert (track.history().times, track.history().values) == ((1.0, 3.0), (2.0, 4.0))
