@@ -116,7 +116,7 @@ class CarryingOut:
     async def _stop(self, facts: Facts) -> None:
         self._released = False
         held = await self._actions.held(facts.control_group, self._watching.port(), ())
-        before = baseline(held, facts.invocation)
+        before = baseline(held, {facts.invocation, *self._journal.invocations})
         if (earlier := self._journal.baseline) is not None:
             # GPU memory comes back to where it was before the first stop.
             before = msgspec.structs.replace(
@@ -146,7 +146,7 @@ class CarryingOut:
         if before is None:
             # It was down when we came: what others hold now is theirs.
             held = await self._actions.held(facts.control_group, self._watching.port(), ())
-            before = baseline(held, facts.invocation)
+            before = baseline(held, {facts.invocation, *self._journal.invocations})
             await self._journal.remember(baseline=before)
         known = [each.pid for each in before.processes]
         group = facts.control_group

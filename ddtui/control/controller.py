@@ -33,6 +33,8 @@ from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 Policy = Literal["ask", "always", "never"]
 Kind = Literal["apply", "rollback", "restart"]
 LINK_AGAIN = 0.5
+KNOWN_CHANGES = 5
+"""Earlier changes whose invocations may have left processes."""
 
 
 class NotPossible(HostError):
@@ -326,9 +328,14 @@ class Controller:
     ) -> ChangeRecord:
         facts = await actions.look()
         run = Run(record.drop_in_hash, drop_in.text_hash(record.before_drop_in), facts.invocation)
-        record = msgspec.structs.replace(
-            record, state=record.state | {"run": msgspec.to_builtins(run)}
-        )
+        # systemd forgets the invocation of a unit that is down; earlier changes have it.
+        earlier = await self.history(KNOWN_CHANGES)
+        state = {
+            "run": msgspec.to_builtins(run),
+            "before": facts.invocation,
+            "invocations": sorted({each for record in earlier for each in _invocations(record)}),
+        }
+        record = msgspec.structs.replace(record, state=record.state | state)
         return await self._carry(record, actions, on_step, asked or Asked())
 
     async def _carry(
@@ -369,6 +376,11 @@ class Controller:
                     self._journal = before  # nothing was touched
                 raise
         return journal.record
+
+
+def _invocations(record: ChangeRecord) -> set[str]:
+    """Of the unit before a change, and after it."""
+    return {each for each in (record.state.get("before", ""), record.invocation) if each}
 
 
 def _title(record: ChangeRecord) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 import msgspec
 
@@ -64,8 +64,6 @@ class Baseline(msgspec.Struct, frozen=True):
     """The unit's own."""
     outsiders: tuple[int, ...] = ()
     """Processes outside the unit that held GPU memory already: they do not count."""
-    invocation: str = ""
-    """Of the unit before the stop."""
     level: dict[str, int] = {}
     """Most bytes by GPU uuid that may be in use once the unit has given its memory back."""
 
@@ -161,10 +159,12 @@ def _process(text: str) -> HostProcess | None:
     )
 
 
-def baseline(held: Held, invocation: str = "") -> Baseline:
-    """What to come back to, from a look before the stop of an invocation."""
+def baseline(held: Held, invocations: Collection[str] = ()) -> Baseline:
+    """What to come back to, from a look before the stop; `invocations` of the unit so far."""
     ours = set(held.unit_pids) | {
-        pid for pid, each in held.processes.items() if invocation and each.invocation == invocation
+        pid
+        for pid, each in held.processes.items()
+        if each.invocation and each.invocation in invocations
     }
     level: dict[str, int] = {}
     for gpu, used in held.gpus.items():
@@ -180,7 +180,6 @@ def baseline(held: Held, invocation: str = "") -> Baseline:
     return Baseline(
         tuple(held.processes[pid] for pid in sorted(ours) if pid in held.processes),
         tuple(sorted(held.app_pids() - ours)),
-        invocation,
         level,
     )
 

@@ -95,6 +95,11 @@ class Journal:
         return None if kept is None else msgspec.convert(kept, Run)
 
     @property
+    def invocations(self) -> list[str]:
+        """Of the unit before this change, as far as they are known."""
+        return list(self.record.state.get("invocations", ()))
+
+    @property
     def baseline(self) -> Baseline | None:
         """What there was before the stop."""
         kept = self.record.state.get("baseline")

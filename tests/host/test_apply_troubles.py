@@ -166,6 +166,7 @@ async def with_confirmation(host: GpuHost, ops: Changer, pid: int) -> None:
 
     async def orphans(left: Remaining) -> bool:
         asked.append(left)
+        host.nvidia_smi(state="loaded", pids="", used="41843,41843")
         asyncio.get_running_loop().call_later(9, host.nvidia_smi)
         return True
 

@@ -80,11 +80,11 @@ def test_a_process_that_had_escaped_before_the_stop_is_of_the_invocation_it_was_
         "@app 60, GPU-a, 30000, python\n@gpu GPU-a, 0, {}\n@end\n"
     )
     looked = parse_held(BEFORE.replace("@end\n", process.format("cafe", 120_000)), "/llm.service")
-    before = baseline(looked, "cafe")
+    before = baseline(looked, {"cafe"})
     assert before.outsiders == (50,)
     later = parse_held(process.format("cafe", 31_000), "/llm.service")
     found = remaining(before, later, 30000, SGLANG.is_command)
     assert [each.pid for each in found.orphans] == [60]
     assert found.gpus == ("GPU 0: 28.8 GiB not given back, held by 60 (python)",)
     # Of another service, or of nobody that is known: it counts as it did.
-    assert baseline(looked, "beef").outsiders == (50, 60)
+    assert baseline(looked, {"beef", ""}).outsiders == (50, 60)
