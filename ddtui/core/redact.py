@@ -14,6 +14,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from ddtui.core import secret_values
 from ddtui.core.secret_names import ABBREVIATIONS, NAME, OWNED, VARIABLE, is_secret_name
 
+__all__ = [
+    "MASK",
+    "is_secret_name",
+    "redact_argv",
+    "redact_environment",
+    "redact_mapping",
+    "redact_text",
+]
+
 MASK = "<redacted>"
 
 _DEEPEST = 60

@@ -11,6 +11,7 @@ import ast
 import re
 from typing import TypeGuard
 
+from ddtui.core.bounded import bounded_float
 from ddtui.core.redact import redact_mapping
 
 Scalar = str | int | float | bool | None
@@ -18,7 +19,9 @@ Scalar = str | int | float | bool | None
 _KEY = re.compile(r"\s*(?:'(\w{1,120})':\s|(\w{1,120})=)")
 _STRING = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*\"""")
 _SKIPPED = re.compile(r"""[^'"\[\](){},]+""")
-_NUMBER = re.compile(r"[-+]?\d+")
+_NUMBER = re.compile(r"[-+]?[0-9]+")
+_LONGEST_NUMBER = 20
+"""Characters of a whole number; a longer one stays text."""
 
 
 def read_arguments(text: str) -> dict[str, Scalar]:
@@ -81,14 +84,14 @@ def scalar(text: str) -> Scalar:
         return text == "True"
     if text[0] in "'\"":
         return _unquoted(text)
-    try:
-        return int(text) if _NUMBER.fullmatch(text) and len(text) < 40 else float(text)
-    except ValueError:
-        return text
+    if len(text) < _LONGEST_NUMBER and _NUMBER.fullmatch(text):
+        return int(text)
+    number = bounded_float(text)
+    return text if number is None else number
 
 
 def _unquoted(text: str) -> str:
-    if "\\" not in text:
+    if "\\" not in text or _STRING.fullmatch(text) is None:
         return text[1:-1]
     try:
         value = ast.literal_eval(text)

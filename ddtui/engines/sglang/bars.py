@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from ddtui.core.bounded import bounded_float, bounded_int
 from ddtui.core.journal_text import BAR
 
 _SCALE = {"k": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "P": 10**15}
+
+_MOST_PARTS = 4
+"""Of a duration: days, hours, minutes, seconds."""
 
 _WEIGHTS = re.compile(
     r"(?:Multi-thread loading (?:pt )?|Loading \w+(?: checkpoint)? |Loading safetensors using )"
@@ -54,17 +58,18 @@ def read_bar(text: str) -> Bar | None:
 
 
 def _count(text: str) -> int | None:
-    scale = _SCALE.get(text[-1], 1)
-    try:
-        return round(float(text.rstrip("kMGTP")) * scale)
-    except ValueError:
-        return None
+    number = bounded_float(text.rstrip("kMGTP"))
+    return None if number is None else round(number * _SCALE.get(text[-1], 1))
 
 
 def _seconds(text: str) -> float | None:
     total = 0
-    for part in text.split(":"):
-        if not part:
+    parts = text.split(":")
+    if len(parts) > _MOST_PARTS:
+        return None
+    for part in parts:
+        number = bounded_int(part)
+        if number is None:
             return None
-        total = total * 60 + int(part)
+        total = total * 60 + number
     return float(total)

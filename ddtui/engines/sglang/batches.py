@@ -7,9 +7,9 @@ Unknown keys are passed over.
 
 from __future__ import annotations
 
-import math
-
+from ddtui.core.bounded import bounded_float
 from ddtui.core.events import Decoded, Prefilled
+from ddtui.engines.sglang.possible import acceptance_length, count, share
 
 DECODE = "Decode batch"
 PREFILL = "Prefill batch"
@@ -26,8 +26,8 @@ def decoded(message: str, stamp: float, rank: str) -> Decoded:
         stamp=stamp,
         rank=rank,
         throughput=_number(values, "gen throughput (token/s)"),
-        acceptance_length=_number(values, "accept len"),
-        acceptance_rate=_number(values, "accept rate"),
+        acceptance_length=acceptance_length(_number(values, "accept len")),
+        acceptance_rate=share(_number(values, "accept rate")),
         running=_whole(values, "#running-req"),
         queued=_whole(values, "#queue-req"),
         kv_usage=_usage(values),
@@ -61,13 +61,7 @@ def _pairs(message: str, start: int) -> dict[str, str]:
 
 def _number(values: dict[str, str], key: str) -> float | None:
     text = values.get(key)
-    if text is None:
-        return None
-    try:
-        number = float(text.rstrip(" ,%"))
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
+    return None if text is None else count(bounded_float(text.rstrip(" ,%")))
 
 
 def _whole(values: dict[str, str], key: str) -> int | None:
@@ -76,7 +70,7 @@ def _whole(values: dict[str, str], key: str) -> int | None:
 
 
 def _usage(values: dict[str, str]) -> float | None:
-    found = [usage for key in _USAGES if (usage := _number(values, key)) is not None]
+    found = [usage for key in _USAGES if (usage := share(_number(values, key))) is not None]
     return max(found) if found else None
 
 

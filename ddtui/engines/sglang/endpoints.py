@@ -15,6 +15,7 @@ import msgspec
 from ddtui.core.redact import redact_argv, redact_mapping
 from ddtui.core.samples import EngineCounters, ServerInfoSample
 from ddtui.engines.sglang.arguments import Scalar, is_scalar
+from ddtui.engines.sglang.possible import possible
 
 
 class NotUnderstood(ValueError):
@@ -61,7 +62,7 @@ def parse_loads(body: bytes | str) -> EngineCounters:
         if isinstance(spec := load.get("speculative"), dict)
         and (length := _number(spec.get("accept_length")))
     ]
-    return EngineCounters(
+    counters = EngineCounters(
         # Always 0 on servers without --enable-metrics, whatever they do.
         generation_throughput=None if throughput == 0 and running else throughput,
         acceptance_length=sum(accepted) / len(accepted) if accepted else None,
@@ -72,6 +73,7 @@ def parse_loads(body: bytes | str) -> EngineCounters:
         max_total_tokens=_sum(replicas, "max_total_num_tokens"),
         cache_hit_rate=_mean(_figures(replicas, "cache_hit_rate")),
     )
+    return possible(counters)
 
 
 def parse_models(body: bytes | str) -> str:
@@ -115,13 +117,14 @@ def _state_counters(
     accepted = [length for length in _figures(states, "avg_spec_accept_length") if length > 0]
     drafts = _number(arguments.get("speculative_num_draft_tokens"))
     capacity = _number(arguments.get("max_total_num_tokens"))
-    return EngineCounters(
+    counters = EngineCounters(
         generation_throughput=_sum(states, "last_gen_throughput"),
         acceptance_length=_mean(accepted),
         acceptance_is_lifetime=bool(accepted),
         draft_tokens=drafts,
         max_total_tokens=capacity * len(states) if capacity is not None else None,
     )
+    return possible(counters)
 
 
 def _command(value: object) -> tuple[str, ...]:
@@ -157,7 +160,7 @@ def _figures(items: Iterable[dict[str, object]], name: str) -> list[float]:
 
 def _sum(items: Iterable[dict[str, object]], name: str) -> float | None:
     figures = _figures(items, name)
-    return sum(figures) if figures else None
+    return sum(figures) if figures and min(figures) >= 0 else None  # None is negative
 
 
 def _mean(figures: list[float]) -> float | None:

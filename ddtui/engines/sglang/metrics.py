@@ -6,16 +6,20 @@ builds every bucket of every histogram; this takes well under 1 ms.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
+from ddtui.core.bounded import bounded_float, bounded_int
 from ddtui.core.samples import EngineCounters
+from ddtui.engines.sglang.possible import possible
 
 PREFIX = "sglang:"
 
-_LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
+_LABEL = re.compile(r'(?<!\w)(\w{1,100})="((?:[^"\\]|\\.)*)"')
+
+_LONGEST_LINE = 4096
+"""Characters; the longest real lines have some 300."""
 
 _QUEUES = ("num_running_reqs", "num_queue_reqs")
 """Gauges that repeat their total by priority: the total's label is empty."""
@@ -51,7 +55,7 @@ def parse_metrics(text: str) -> EngineCounters | None:
     found: dict[str, list[_Series]] = {}
     is_ours = False
     for line in text.split("\n"):
-        if not line.startswith(PREFIX):
+        if not line.startswith(PREFIX) or len(line) > _LONGEST_LINE:
             continue
         is_ours = True
         name_end = line.find("{")
@@ -69,11 +73,8 @@ def _series(text: str) -> _Series | None:
     close = text.rfind("}")
     labels = dict(_LABEL.findall(text[: close + 1])) if close > 0 else {}
     words = text[close + 1 :].split()
-    try:
-        value = float(words[0])
-    except (IndexError, ValueError):
-        return None
-    return _Series(labels, value) if math.isfinite(value) else None
+    value = bounded_float(words[0]) if words else None
+    return None if value is None else _Series(labels, value)
 
 
 def _counters(found: dict[str, list[_Series]]) -> EngineCounters:
@@ -83,11 +84,12 @@ def _counters(found: dict[str, list[_Series]]) -> EngineCounters:
         **wanted: str,
     ) -> float | None:
         values = _replicas(found.get(name, ()), name, wanted)
-        return combine(values) if values else None
+        # None is negative; a sum would hide that one is.
+        return combine(values) if values and min(values) >= 0 else None
 
     acceptance = figure("spec_accept_length", _mean_of_active)
     drafts = figure("spec_num_draft_tokens", max)
-    return EngineCounters(
+    counters = EngineCounters(
         decode_tokens_total=figure("realtime_tokens_total", mode="decode"),
         generation_tokens_total=figure("generation_tokens_total"),
         prompt_tokens_total=figure("prompt_tokens_total"),
@@ -102,6 +104,7 @@ def _counters(found: dict[str, list[_Series]]) -> EngineCounters:
         max_total_tokens=figure("max_total_num_tokens"),
         cache_hit_rate=figure("cache_hit_rate", _mean),
     )
+    return possible(counters)
 
 
 def _replicas(series: Iterable[_Series], name: str, wanted: dict[str, str]) -> list[float]:
@@ -119,7 +122,7 @@ def _replicas(series: Iterable[_Series], name: str, wanted: dict[str, str]) -> l
 
 
 def _number(text: str | None) -> int:
-    return int(text) if text is not None and text.isdecimal() else 0
+    return bounded_int(text or "") or 0
 
 
 def _mean(values: list[float]) -> float:

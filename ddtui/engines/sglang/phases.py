@@ -14,14 +14,16 @@ from ddtui.engines.sglang.arguments import read_pairs
 from ddtui.engines.sglang.log_lines import Message
 
 _GIB = 1024**3
-_SECONDS = re.compile(r"(?:elapsed[=:] ?|capture in )(\d+(?:\.\d+)?) s")
-_USED = re.compile(r"mem usage=(\d+(?:\.\d+)?) GB")
-_AVAILABLE = re.compile(r"avail mem=(\d+(?:\.\d+)?) GB")
-_TYPE = re.compile(r"type=(\w+)")
-_SIZES = re.compile(r"size: (\d+(?:\.\d+)?) ?GB")
-_TOKENS = re.compile(r"#tokens: (\d+)")
+_NUMBER = r"(\d{1,9}(?:\.\d{1,20})?)"
+"""Bounded: a line may hold any number of digits, and no real figure has more."""
+_SECONDS = re.compile(rf"(?:elapsed[=:] ?|capture in ){_NUMBER} s")
+_USED = re.compile(rf"mem usage={_NUMBER} GB")
+_AVAILABLE = re.compile(rf"avail mem={_NUMBER} GB")
+_TYPE = re.compile(r"type=(\w{1,100})")
+_SIZES = re.compile(rf"size: {_NUMBER} ?GB")
+_TOKENS = re.compile(r"#tokens: (\d{1,15})\b")
 _CAPTURE = re.compile(r"Capture (.{0,60}?)\b(?:CUDA|cuda) graph (begin|end)\b")
-_VERIFY_WIDTH = re.compile(r"num_tokens_per_req=(\d+)")
+_VERIFY_WIDTH = re.compile(r"num_tokens_per_req=(\d{1,9})\b")
 _DRAFT_TYPE = re.compile(r"Draft|Eagle|NextN|MTP$|Medusa|DSpark")
 
 _DRAFT_NAMES = {

@@ -129,3 +129,12 @@ def test_prefill_lines_of_every_version(line: str, expected: Prefilled) -> None:
 def test_no_text_behind_the_phrase_is_an_error(text: str) -> None:
     assert decoded("Decode batch" + text, 1.0, "").stamp == 1.0
     assert prefilled("Prefill batch" + text, 1.0, "").stamp == 1.0
+
+
+def test_impossible_figures_are_none() -> None:
+    text = (
+        f"Decode batch, #running-req: -3, #token: {'9' * 400}, token usage: 5.5,"
+        " accept len: 1e300, accept rate: -1, gen throughput (token/s): nan, #queue-req: 1e17"
+    )
+    event = decoded(text, 1.0, "")
+    assert event == Decoded(stamp=1.0, queued=10**17)

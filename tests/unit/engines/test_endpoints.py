@@ -204,3 +204,35 @@ def test_no_json_is_an_unforeseen_error(document: object) -> None:
             parse()
         except NotUnderstood:
             continue
+
+
+@pytest.mark.parametrize(
+    "load",
+    [
+        {"num_running_reqs": -3, "num_waiting_reqs": -1, "token_usage": -0.5},
+        {"token_usage": 5.5, "cache_hit_rate": 1e300, "gen_throughput": -1.0},
+        {"speculative": {"accept_length": 1e300}, "max_total_num_tokens": -5},
+        {"speculative": {"accept_length": -2.0}, "num_running_reqs": 1e300},
+    ],
+)
+def test_impossible_figures_are_none(load: dict[str, object]) -> None:
+    assert SGLANG.parse_loads(json.dumps({"loads": [load]})) == EngineCounters()
+    hidden = {"num_running_reqs": 10, "num_waiting_reqs": 10}
+    if load.get("num_running_reqs", 0) != 0:
+        counters = SGLANG.parse_loads(json.dumps({"loads": [load, hidden]}))
+        assert counters.running is None
+
+
+def test_impossible_figures_of_the_report_are_none() -> None:
+    state = {"last_gen_throughput": -1.0, "avg_spec_accept_length": 99.0}
+    body = {"speculative_num_draft_tokens": 8, "internal_states": [state]}
+    _, counters = SGLANG.parse_server_info(json.dumps(body), 1.0)
+    assert counters == EngineCounters(draft_tokens=8.0)
+
+
+def test_a_report_that_is_nested_deeply_is_no_crash() -> None:
+    for depth in (100, 900):
+        sample, _ = SGLANG.parse_server_info('{"a":' * depth + "1" + "}" * depth, 1.0)
+        assert sample.arguments == {}
+    with pytest.raises(NotUnderstood, match="no JSON"):
+        SGLANG.parse_server_info('{"a":' * 100_000 + "1" + "}" * 100_000, 1.0)

@@ -157,3 +157,61 @@ def test_another_engines_metrics_are_none(text: str) -> None:
 def test_no_text_is_an_error(text: str) -> None:
     SGLANG.parse_metrics(text)
     SGLANG.parse_metrics("sglang:gen_throughput" + text + "\nsglang:num_running_reqs{" + text)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "field"),
+    [
+        ("num_running_reqs", "-3", "running"),
+        ("num_queue_reqs", "1e300", "queued"),
+        ("token_usage", "-0.5", "kv_usage"),
+        ("token_usage", "5.5", "kv_usage"),
+        ("cache_hit_rate", "NaN", "cache_hit_rate"),
+        ("spec_accept_length", "1e300", "acceptance_length"),
+        ("spec_accept_length", "0.5", "acceptance_length"),
+        ("spec_accept_length", "-4", "acceptance_length"),
+        ("gen_throughput", "+Inf", "generation_throughput"),
+        ("max_total_num_tokens", "-1", "max_total_tokens"),
+        ("generation_tokens_total", "9" * 400, "generation_tokens_total"),
+    ],
+)
+def test_impossible_figures_are_none(name: str, value: str, field: str) -> None:
+    counters = SGLANG.parse_metrics(f'sglang:{name}{{model_name="m"}} {value}\n')
+    assert counters == EngineCounters()
+    assert getattr(counters, field) is None
+
+
+def test_a_negative_figure_is_not_hidden_in_a_sum() -> None:
+    text = "".join(
+        f'sglang:num_running_reqs{{dp_rank="{rank}"}} {value}\n'
+        for rank, value in enumerate((-3, 10))
+    )
+    assert SGLANG.parse_metrics(text) == EngineCounters()
+
+
+def test_acceptance_is_measured_by_what_is_drafted() -> None:
+    text = "sglang:spec_num_draft_tokens 8\nsglang:spec_accept_length {}\n"
+    for value, expected in (("8.5", 8.5), ("17", None), ("1", 1.0)):
+        counters = SGLANG.parse_metrics(text.format(value))
+        assert counters is not None
+        assert counters.acceptance_length == expected
+
+
+def test_a_share_slightly_above_one_is_one() -> None:
+    counters = SGLANG.parse_metrics("sglang:token_usage 1.03\n")
+    assert counters is not None
+    assert counters.kv_usage == 1.0
+
+
+@pytest.mark.parametrize(
+    "labels",
+    ["a" * 200_000, 'x="' + "a" * 200_000, "a" * 3000, '=""' * 1000, '"' * 3000],
+    ids=["name", "value", "short name", "no names", "quotes"],
+)
+def test_long_labels_are_read_in_no_time(labels: str) -> None:
+    # Tried anew at each of its characters, the first of them would take minutes.
+    text = f"sglang:token_usage{{{labels}}} 0.5\n" + "sglang:num_running_reqs 2\n"
+    counters = SGLANG.parse_metrics(text)
+    assert counters is not None
+    assert counters.running == 2.0
+    assert counters.kv_usage == (0.5 if len(labels) < 4000 else None)
