@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 
 from ddtui.collect.base import Context, Emit, Nudge, Report, SourceTrouble, supervise
 from ddtui.collect.engine_client import Answer, EngineClient, NoAnswer, TooLong
@@ -28,6 +28,9 @@ from ddtui.hosts.base import Host
 
 UNIT_PATIENCE = 2.0
 """Seconds that the unit's command line, which names the port, is waited for at first."""
+READY = "/ready"
+"""Answers at once, from the engine's own state, where /health generates a token and takes a second
+(since 0.5.20)."""
 HEALTH_TIMEOUT = 25.0
 """The engine itself gives up after 20 s."""
 HEALTH_SLOW = 2.0
@@ -127,6 +130,7 @@ class HealthPoll:
         self._emit = emit
         self._clock = clock
         self._asked_at = 0.0
+        self._asked_ready: tuple[str, int] | None = None
 
     async def run(self, interval: float, nudge: Nudge) -> None:  # noqa: ARG002 - its own pace
         """Ask for ever, one request at a time."""
@@ -146,6 +150,7 @@ class HealthPoll:
         return now - self._asked_at >= (HEALTH_WHEN_BUSY if busy else HEALTH_WHEN_READY)
 
     async def _ask(self) -> None:
+        await self._ask_ready()
         invocation = self._observed.invocation
         request = asyncio.create_task(self._client.get(HEALTH, HEALTH_TIMEOUT))
         try:
@@ -163,13 +168,29 @@ class HealthPoll:
             return
         finally:
             request.cancel()
+        self._take(answer, HEALTH, invocation)
+
+    async def _ask_ready(self) -> None:
+        """Ask what answers sooner, once for each time that the engine may just have become ready.
+
+        What is wrong is left for /health to say.
+        """
+        invocation, announced = self._observed.invocation, self._observed.announced
+        if self._asked_ready == (invocation, announced):
+            return
+        self._asked_ready = (invocation, announced)
+        with suppress(NoAnswer):
+            answer = await self._client.get(READY, HEALTH_SLOW)
+            if answer.status == 200:
+                self._take(answer, READY, invocation)
+
+    def _take(self, answer: Answer, path: str, invocation: str) -> None:
         if invocation != self._observed.invocation:
             return  # the answer of an engine that is gone
-        self._standing.answered(answer, HEALTH)
+        self._standing.answered(answer, path)
+        self._standing.say()
         self._emit(
-            HealthSample(
-                self._clock(), HEALTH, HEALTH, status=answer.status, seconds=answer.seconds
-            )
+            HealthSample(self._clock(), path, path, status=answer.status, seconds=answer.seconds)
         )
 
 

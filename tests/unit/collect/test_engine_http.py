@@ -63,7 +63,7 @@ class Server:
             raise httpx.ConnectError("All connection attempts failed", request=request)
         if path in self.hanging:
             await asyncio.Event().wait()
-        open_to_all = path in {"/health", "/metrics"}
+        open_to_all = path in {"/health", "/ready", "/metrics"}
         if self.key and not open_to_all and request.headers.get("authorization") != self.key:
             return httpx.Response(401, json={"error": "Unauthorized"})
         answer = self.answers.get(path, 404)
@@ -153,7 +153,7 @@ async def test_a_closed_port_is_waited_for(
         await run.nudge.step(3)
         assert last_word(recorder) == (SourceStatus.WAITING, "port 30000 is closed")
         assert recorder.of(HealthSample)[-1].error == "port closed"
-        assert set(server.asked) == {"/health"}
+        assert set(server.asked) == {"/ready", "/health"}
         server.open = True
         await run.nudge.step(3)
     assert last_word(recorder)[0] is SourceStatus.LIVE
@@ -316,6 +316,28 @@ async def test_it_is_asked_as_soon_as_it_says_so(
         observed.apply(JournalSample(1.0, "journal", (JournalLine(1.0, text, "1"),), "c"))
         await recorder.until(lambda: recorder.of(HealthSample)[-1].status == 200, 5)
     assert server.count("/health") == before + 1
+
+
+async def test_ready_is_believed_before_health_has_generated_its_token(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server["/ready"] = b""
+    server.hanging = {"/health"}
+    run = Run(host, observed)
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(5)
+    said = [(sample.endpoint, sample.status) for sample in recorder.of(HealthSample)]
+    assert said == [("/ready", 200)]
+    assert server.count("/ready") == server.count("/health") == 1
+
+
+async def test_a_ready_that_is_not_there_or_not_yet_says_nothing(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server["/ready"], server["/health"] = 503, 503
+    await Run(host, observed)(recorder, 4)
+    assert {sample.endpoint for sample in recorder.of(HealthSample)} == {"/health"}
+    assert server.count("/ready") == 1
 
 
 @pytest.mark.parametrize(("running", "pause"), [(0.0, 60.0), (1.0, 120.0)])
