@@ -34,6 +34,7 @@ from ddtui.core.samples import (
     RankIoSample,
     ServerInfoSample,
     SourceSample,
+    SourceStatus,
     SystemSample,
     UnitSample,
     UnitStatus,
@@ -42,6 +43,7 @@ from ddtui.core.snapshot import LoadView, Readiness, ReadinessState, Snapshot, S
 
 _ENDED = {"inactive", "failed"}
 _RUNS_KEPT = 16
+_SAY_WHY = {SourceStatus.ABSENT, SourceStatus.FAILED}
 
 
 class HostState:
@@ -261,6 +263,11 @@ class HostState:
         )
         cause = run.cause(self._unit) if run is not None else None
         found = assess(self._unit, run, load, self._engine, moment, cause, earlier=self._last_cause)
+        source = self._sources.get(Collector.UNIT)
+        if self._unit is None and source is not None and source.status in _SAY_WHY:
+            absent = source.status is SourceStatus.ABSENT
+            state = ReadinessState.ABSENT if absent else ReadinessState.UNKNOWN
+            found = (state, source.detail, ())
         if run is not None and found[0] is ReadinessState.READY and run.was_ready_at is None:
             run.was_ready_at = now
             self._last_cause = None

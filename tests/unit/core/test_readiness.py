@@ -4,6 +4,7 @@ import pytest
 
 from ddtui.core.host_state import HostState
 from ddtui.core.samples import (
+    Collector,
     EngineCounters,
     EngineSample,
     HealthSample,
@@ -14,6 +15,8 @@ from ddtui.core.samples import (
     ListenerOwner,
     ListenerSample,
     ServerInfoSample,
+    SourceSample,
+    SourceStatus,
     UnitSample,
     UnitStatus,
 )
@@ -364,3 +367,13 @@ def test_a_unit_not_heard_of_is_not_proved_to_be_up(story: Story) -> None:
     story.serving(1100.0)
     assert verdict(story.at(1101.0), "unit") is Verdict.PROVED
     assert verdict(story.at(1130.0), "unit") is Verdict.MISSING
+
+
+def test_a_host_without_the_unit_says_why() -> None:
+    story = Story()
+    why = "no systemd on this host (systemctl not found)"
+    absent = SourceSample(1000.0, "systemd", Collector.UNIT, SourceStatus.ABSENT, why)
+    story.state.apply(absent)
+    readiness = story.at(1001.0).readiness
+    assert readiness.state is ReadinessState.ABSENT
+    assert readiness.summary == why
