@@ -24,6 +24,7 @@ from ddtui.demo.machine import Machine
 from ddtui.demo.program_calls import Call, Handler
 from ddtui.hosts.base import Program
 from ddtui.hosts.command import parse_command_line
+from ddtui.hosts.ssh.probe import PROBE, TOKEN
 
 _UNIT_LOOK = 0.4
 """How often the unit's watcher looks, in seconds."""
@@ -238,7 +239,13 @@ def _by_label(*known: tuple[Program, Handler, bool]) -> dict[str, tuple[Handler,
     return {program.label: (handler, lasting) for program, handler, lasting in known}
 
 
+async def _probe(call: Call) -> int:
+    await call.write(f"{TOKEN}\n")
+    return 0
+
+
 _HANDLERS = _by_label(
+    (PROBE, _probe, False),
     (programs.GPU, _gpu, True),
     (programs.GPU_PROCESSES, _gpu_processes, False),
     (programs.SYSTEM, _system, True),

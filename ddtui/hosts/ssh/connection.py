@@ -74,6 +74,10 @@ class Connection:
             except TimeoutError as exc:
                 raise ProgramTimeout(f"{program.label} did not end within {timeout:g} s") from exc
 
+    async def complete(self, program: Program) -> Completed:
+        """Run a short program that is given nothing, however long it takes. Raises HostError."""
+        return await self._complete(command_line(program, ()), b"")
+
     async def _complete(self, command: str, stdin: bytes) -> Completed:
         async with self._process(command) as process:
             with suppress(BrokenPipeError):  # it ended without reading its input

@@ -16,6 +16,7 @@ from ddtui.hosts.ssh.connection import Connection
 from ddtui.hosts.ssh.http import SshTransport
 from ddtui.hosts.ssh.known_hosts import accept_host_key
 from ddtui.hosts.ssh.login import log_in
+from ddtui.hosts.ssh.probe import probe
 from ddtui.hosts.ssh.resolve import resolve
 from ddtui.hosts.ssh.supervisor import Supervisor
 from ddtui.hosts.ssh.target import SshTarget
@@ -57,7 +58,13 @@ class SshHost:
             target = self._target
         else:
             target = await self._target()
-        return Connection(await log_in(target))
+        connection = Connection(await log_in(target))
+        try:
+            await probe(connection, target)
+        except BaseException as exc:
+            await connection.drop(str(exc))
+            raise
+        return connection
 
     @property
     def link(self) -> LinkSample:

@@ -71,6 +71,8 @@ class SshLab:
     host_certificate: asyncssh.SSHCertificate | None = None
     open: int = 0
     """Connections that are there now."""
+    shell: str = 'eval "$1"'
+    """How the account's login shell treats a command."""
     commands: list[str] = field(default_factory=list)
     children: list[asyncio.subprocess.Process] = field(default_factory=list)
     running: list[asyncio.Task[None]] = field(default_factory=list)
@@ -96,7 +98,7 @@ class SshLab:
         """Run the command as sshd does: by a shell, with pipes, and not ended by a lost client."""
         self.commands.append(process.command or "")
         child = await asyncio.create_subprocess_exec(
-            *("sh", "-c", process.command or ""),
+            *("sh", "-c", self.shell, "sh", process.command or ""),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,

@@ -24,7 +24,7 @@ from ddtui.hosts.base import (
     Program,
     ProgramTimeout,
 )
-from ddtui.hosts.ssh import SshHost, SshTarget, connection, supervisor
+from ddtui.hosts.ssh import SshHost, SshTarget, connection, probe, supervisor
 from tests.unit.hosts.server import SshLab, ssh_lab
 from tests.unit.hosts.waiting import eventually, keygen
 
@@ -109,7 +109,7 @@ async def test_short_programs(lab: SshLab) -> None:
         with pytest.raises(ProgramTimeout, match=r"ddtui:t did not end within 0.2 s"):
             await host.run(Program("ddtui:t", "sleep 60"), timeout=0.2)
         assert (await host.run(Program("ddtui:t", "echo on"))).stdout == b"on\n"
-    assert "timeout -k 2 16 bash -c" in lab.commands[0]
+    assert "timeout -k 2 16 bash -c" in lab.commands[1]
 
 
 async def test_streams(lab: SshLab) -> None:
@@ -120,7 +120,7 @@ async def test_streams(lab: SshLab) -> None:
             assert stream.status == 4
         async with host.stream(Program("ddtui:t", "read -r x; echo gone >&2; sleep 60")) as stream:
             pass
-    assert "timeout" not in lab.commands[0]
+    assert "timeout" not in lab.commands[1]
 
 
 async def test_leaving_a_stream_ends_its_program(lab: SshLab, tmp_path: Path) -> None:
@@ -353,6 +353,48 @@ async def test_an_unlocked_file_logs_in(lab: SshLab, tmp_path: Path) -> None:
     lab.client_key.write_private_key(tmp_path / "id")
     async with connected(lab, client_keys=(), identity_files=(tmp_path / "id",)) as host:
         assert (await host.run(Program("ddtui:t", "echo on"))).stdout == b"on\n"
+
+
+# ---- accounts that log in and run nothing -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shell", "said"),
+    [
+        ("exit 1", "it prints nothing (status 1)"),
+        ("echo; echo 'This account is not available.'; exit 1", "This account is not available."),
+        ("echo 'no shell' >&2; exit 254", "no shell (status 254)"),
+        ('printf "you asked for: %s\\n" "$1"', "you asked for: exec bash"),
+        ("cat", "it prints nothing (status 0)"),
+        ("printf '\\033[2Jfree text\\n'; head -c 9000000 /dev/zero", "free text (status 0)"),
+    ],
+)
+async def test_an_account_that_runs_no_commands_is_told(lab: SshLab, shell: str, said: str) -> None:
+    lab.shell = shell
+    refusal = await refused(lab.target())
+    assert "the account's shell or ForceCommand does not run commands: " in refusal.what
+    assert said in refusal.what
+    assert "echo hello" in refusal.remedy
+    assert await eventually(lambda: lab.open == 0), "nothing is left of the login"
+
+
+async def test_a_shell_that_hangs_is_told_and_tried_again(
+    lab: SshLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(probe, "PATIENCE", 0.3)
+    lab.shell = "sleep 60"
+    host = SshHost("lab", lab.target())
+    states = States(host)
+    await host.start()
+    try:
+        down = await states.reach(LinkState.RETRYING)
+        assert "the account's shell has run no command within 0.3 s" in down.detail
+        assert down.remedy
+        lab.shell = 'echo "Welcome!"; echo noise >&2; eval "$1"'
+        await states.reach(LinkState.LIVE)
+        assert (await host.run(Program("ddtui:t", "echo on"))).stdout == b"Welcome!\non\n"
+    finally:
+        await host.close()
 
 
 # ---- the way there ------------------------------------------------------------------------------
