@@ -1,6 +1,6 @@
 """The engine's HTTP side: is it healthy, what does it do, how is it configured.
 
-Three loops that do not wait for one another: a health request blocks for as long as the engine
+Loops that do not wait for one another: a health request blocks for as long as the engine
 takes to generate a token, and 20 s when it hangs.
 """
 
@@ -65,8 +65,10 @@ class EngineHttpCollector:
         async def work() -> None:
             async with _client(host, self._settings, self._observed) as client:
                 standing = Standing(self._observed, report)
+                health = HealthPoll(client, standing, self._observed, emit, self._context.clock)
                 polls = (
-                    HealthPoll(client, standing, self._observed, emit, self._context.clock).run,
+                    health.run,
+                    health.watch_ready,
                     FiguresPoll(client, standing, self._engine, emit, self._context.clock).run,
                     InfoPoll(client, standing, self._observed, self._engine, emit,
                              self._context.clock).run,
@@ -130,7 +132,6 @@ class HealthPoll:
         self._emit = emit
         self._clock = clock
         self._asked_at = 0.0
-        self._asked_ready: tuple[str, int] | None = None
 
     async def run(self, interval: float, nudge: Nudge) -> None:  # noqa: ARG002 - its own pace
         """Ask for ever, one request at a time."""
@@ -150,7 +151,6 @@ class HealthPoll:
         return now - self._asked_at >= (HEALTH_WHEN_BUSY if busy else HEALTH_WHEN_READY)
 
     async def _ask(self) -> None:
-        await self._ask_ready()
         invocation = self._observed.invocation
         request = asyncio.create_task(self._client.get(HEALTH, HEALTH_TIMEOUT))
         try:
@@ -170,20 +170,6 @@ class HealthPoll:
             request.cancel()
         self._take(answer, HEALTH, invocation)
 
-    async def _ask_ready(self) -> None:
-        """Ask what answers sooner, once for each time that the engine may just have become ready.
-
-        What is wrong is left for /health to say.
-        """
-        invocation, announced = self._observed.invocation, self._observed.announced
-        if self._asked_ready == (invocation, announced):
-            return
-        self._asked_ready = (invocation, announced)
-        with suppress(NoAnswer):
-            answer = await self._client.get(READY, HEALTH_SLOW)
-            if answer.status == 200:
-                self._take(answer, READY, invocation)
-
     def _take(self, answer: Answer, path: str, invocation: str) -> None:
         if invocation != self._observed.invocation:
             return  # the answer of an engine that is gone
@@ -192,6 +178,22 @@ class HealthPoll:
         self._emit(
             HealthSample(self._clock(), path, path, status=answer.status, seconds=answer.seconds)
         )
+
+    async def watch_ready(self, interval: float, nudge: Nudge) -> None:
+        """Ask /ready for ever, once each time that the engine may just have become ready.
+
+        What is wrong is left for /health to say.
+        """
+        asked: tuple[str, int] | None = None
+        while True:
+            invocation, announced = self._observed.invocation, self._observed.announced
+            if invocation and self._observed.port_known and asked != (invocation, announced):
+                asked = (invocation, announced)
+                with suppress(NoAnswer):
+                    answer = await self._client.get(READY, HEALTH_SLOW)
+                    if answer.status == 200:
+                        self._take(answer, READY, invocation)
+            await _pause(nudge, self._observed, announced, interval)
 
 
 class FiguresPoll:

@@ -1,4 +1,4 @@
-"""Where the engine's HTTP side stands, as its three polls know it together."""
+"""Where the engine's HTTP side stands, as its polls know it together."""
 
 from __future__ import annotations
 
