@@ -14,8 +14,8 @@ from contextlib import asynccontextmanager
 from typing import Protocol
 
 from ddtui.core.clock import Clock, system_clock
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import AnySample, Collector, LinkState, SourceSample, SourceStatus
-from ddtui.core.text import clean
 from ddtui.hosts.base import Host, HostError, LinkDown, LinkRefused, ProgramStream
 
 log = logging.getLogger(__name__)
@@ -75,7 +75,7 @@ class Report:
 
     def __call__(self, status: SourceStatus, detail: str = "", remedy: str = "") -> None:
         """Emit the status, unless it is the one that was emitted last."""
-        state = (status, clean(detail, DETAIL_LIMIT), clean(remedy, DETAIL_LIMIT))
+        state = (status, safe_text(detail, DETAIL_LIMIT), safe_text(remedy, DETAIL_LIMIT))
         if state != self._last:
             self._last = state
             self._emit(SourceSample(self._clock(), self.source, self._collector, *state))

@@ -8,7 +8,9 @@ from ddtui.collect.base import Context, Emit, Report, SourceTrouble, supervise
 from ddtui.collect.observed import Observed
 from ddtui.collect.programs import CHECKPOINT
 from ddtui.collect.settings import HostSettings
+from ddtui.core.bounded import bounded_int
 from ddtui.core.engine import Engine
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import CheckpointSample, Collector, UnitStatus
 from ddtui.core.text import clean
 from ddtui.hosts.base import Host
@@ -47,8 +49,8 @@ def parse_checkpoint(text: str, at: float, model: str, role: str) -> CheckpointS
             disk = clean(rest, 200)
         elif word == "@file":
             size, _, name = rest.partition(" ")
-            if size.isdecimal():
-                files.append((name, int(size)))
+            if (length := bounded_int(size)) is not None:
+                files.append((name, length))
         elif word in {"@config", "@end"}:
             break
     size_of_all, count = weights(files)
@@ -111,7 +113,7 @@ class CheckpointCollector:
                 timeout=30.0,
             )
             if answer.status != 0:
-                said = clean(answer.stderr.decode("utf-8", "replace").strip(), 200)
+                said = safe_text(answer.stderr.decode("utf-8", "replace").strip(), 200)
                 raise SourceTrouble(
                     f"the {role}'s size is unknown: {said or f'status {answer.status}'}",
                     "the user that ddtui logs in as may need the right to read the model's folder;"

@@ -10,8 +10,8 @@ import msgspec
 
 from ddtui.collect.observed import Observed
 from ddtui.collect.settings import HostSettings
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import LinkState
-from ddtui.core.text import clean
 from ddtui.hosts.base import Host, LinkDown
 
 BODY_LIMIT = 2 << 20
@@ -142,7 +142,7 @@ class EngineClient:
             seconds = time.monotonic() - began
             if isinstance(exc, (TimeoutError, httpx.TimeoutException)):
                 raise NoAnswer(f"no answer within {timeout:g} s", seconds=seconds) from exc
-            said = clean(str(exc) or f"no HTTP answer ({type(exc).__name__})", 200)
+            said = safe_text(str(exc) or f"no HTTP answer ({type(exc).__name__})", 200)
             closed = isinstance(exc, httpx.ConnectError) and "forbid" not in said
             raise NoAnswer(said, closed=closed, seconds=seconds) from exc
 

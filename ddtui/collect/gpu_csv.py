@@ -7,13 +7,14 @@ exit status of nvidia-smi is one of them) and captures of drivers 535 to 580.
 from __future__ import annotations
 
 import csv
-import math
 import re
 from collections.abc import Sequence
 
 from ddtui.collect.base import SourceTrouble
+from ddtui.core.bounded import bounded_float, bounded_int
+from ddtui.core.gpus import HIGHEST_INDEX, possible_gpu, possible_memory
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import Gpu, GpuProcess, SourceStatus
-from ddtui.core.text import clean
 
 MIB = 1 << 20
 _TEXT_LIMIT = 120
@@ -34,6 +35,9 @@ _LOST_LINE = re.compile(
     r"(?P<bus>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.\d)?):?\s*(?P<why>.*)"
 )
 _LOST_WORDS = ("gpu is lost", "gpu requires reset", "unknown error", "fallen off")
+_UUID = re.compile(r"(?:GPU|MIG)-[\w/-]{1,100}")
+_BUS_ID = re.compile(r"[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}(?:\.[0-9A-Fa-f])?")
+_MASK = re.compile(r"(?:0x)?[0-9A-Fa-f]{1,16}")
 _NOTHING = frozenset({"", "n/a", "not supported", "not available", "unknown error", "err!"})
 
 
@@ -55,7 +59,7 @@ def lost_gpu(line: str) -> tuple[str, str] | None:
     match = _LOST_LINE.search(line)
     if match is None:
         return None
-    return normal_bus_id(match["bus"]), clean(match["why"].strip() or line, _TEXT_LIMIT)
+    return normal_bus_id(match["bus"]), safe_text(match["why"].strip() or line, _TEXT_LIMIT)
 
 
 def normal_bus_id(bus_id: str) -> str:
@@ -74,10 +78,22 @@ def parse_gpu_row(line: str, fields: Sequence[str]) -> Gpu | None:
     if len(cells) != len(fields):
         return None
     row = dict(zip(fields, cells, strict=True))
-    index = row.get("index", "")
-    if not index.isdecimal():
+    index = bounded_int(row.get("index", ""))
+    if index is None or index > HIGHEST_INDEX:
         return None
-    return _gpu(int(index), row)
+    # Columns that were shifted, by a comma in a number say, would give figures of other things.
+    uuid, bus_id = row.get("uuid", ""), row.get("pci.bus_id", "")
+    if not (_fits(_UUID, uuid) and _fits(_BUS_ID, bus_id)):
+        return None
+    if surplus > 0 and _BUS_ID.fullmatch(bus_id) is None:
+        return None  # only a name may hold the commas that were too many
+    return possible_gpu(_gpu(index, row))
+
+
+def _fits(shape: re.Pattern[str], cell: str) -> bool:
+    """Whether a cell has its shape, or says that there is nothing (`[N/A]`, `[GPU is lost]`)."""
+    nothing = cell.startswith("[") or _inner(cell) in _NOTHING
+    return nothing or shape.fullmatch(cell) is not None
 
 
 def _cells(line: str) -> list[str]:
@@ -111,10 +127,10 @@ def _gpu(index: int, row: dict[str, str]) -> Gpu:
         throttle_reasons=_mask(
             value("clocks_event_reasons.active", "clocks_throttle_reasons.active")
         ),
-        ecc_uncorrected=_whole(value("ecc.errors.uncorrected.volatile.total")),
+        ecc_uncorrected=bounded_int(value("ecc.errors.uncorrected.volatile.total")),
         mig_enabled={"enabled": True, "disabled": False}.get(value("mig.mode.current").lower()),
-        pcie_generation=_whole(value("pcie.link.gen.current", "pcie.link.gen.gpucurrent")),
-        pcie_width=_whole(value("pcie.link.width.current")),
+        pcie_generation=bounded_int(value("pcie.link.gen.current", "pcie.link.gen.gpucurrent")),
+        pcie_width=bounded_int(value("pcie.link.width.current")),
         performance_state=_words(value("pstate")),
         lost=_lost(row),
     )
@@ -126,15 +142,7 @@ def _inner(cell: str) -> str:
 
 
 def _number(cell: str) -> float | None:
-    try:
-        number = float(cell)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
-def _whole(cell: str) -> int | None:
-    return int(cell) if cell.isdecimal() else None
+    return bounded_float(cell)
 
 
 def _mebibytes(cell: str) -> int | None:
@@ -143,14 +151,11 @@ def _mebibytes(cell: str) -> int | None:
 
 
 def _mask(cell: str) -> int | None:
-    try:
-        return int(cell, 16)
-    except ValueError:
-        return None
+    return int(cell, 16) if _MASK.fullmatch(cell) is not None else None
 
 
 def _words(cell: str) -> str:
-    return "" if _inner(cell) in _NOTHING else clean(cell, _TEXT_LIMIT)
+    return "" if _inner(cell) in _NOTHING else safe_text(cell, _TEXT_LIMIT)
 
 
 def _lost(row: dict[str, str]) -> str:
@@ -158,7 +163,7 @@ def _lost(row: dict[str, str]) -> str:
     memory = row.get("memory.used", "0")
     inner = _inner(memory)
     if _number(memory) is None and any(word in inner for word in _LOST_WORDS):
-        return clean(memory.strip("[] "), _TEXT_LIMIT)
+        return safe_text(memory.strip("[] "), _TEXT_LIMIT)
     return ""
 
 
@@ -167,12 +172,14 @@ def parse_processes(text: str) -> list[GpuProcess]:
     processes = []
     for line in text.splitlines():
         cells = line.split(",", 3)
-        pid = cells[0].strip()
-        if len(cells) < 3 or not pid.isdecimal():
+        pid = bounded_int(cells[0].strip())
+        if len(cells) < 3 or pid is None:
             continue
         name = cells[3].strip() if len(cells) == 4 else ""
         processes.append(
-            GpuProcess(int(pid), _words(cells[1].strip()), _words(name), _mebibytes(cells[2]))
+            GpuProcess(
+                pid, _words(cells[1].strip()), _words(name), possible_memory(_mebibytes(cells[2]))
+            )
         )
     return processes
 
@@ -218,7 +225,7 @@ _MEANINGS: dict[int, tuple[str, str, SourceStatus]] = {
 
 def ended(status: int | None, output: str, errors: str) -> SourceTrouble:
     """Why nvidia-smi ended, from its exit status (NVML's return values) and its words."""
-    said = clean((errors.strip() or output.strip()).replace("\n", " "), 200)
+    said = safe_text((errors.strip() or output.strip()).replace("\n", " "), 200)
     if status in _MEANINGS:
         detail, remedy, state = _MEANINGS[status]
         return SourceTrouble(f"{detail}: {said}" if said else detail, remedy, state)

@@ -18,6 +18,8 @@ from ddtui.collect.observed import Observed
 from ddtui.collect.settings import HostSettings
 from ddtui.collect.system_psutil import unit_processes
 from ddtui.collect.worker import Worker
+from ddtui.core.gpus import possible_gpu
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import (
     Collector,
     Gpu,
@@ -26,7 +28,6 @@ from ddtui.core.samples import (
     GpuSample,
     SourceStatus,
 )
-from ddtui.core.text import clean
 from ddtui.hosts.base import Host
 
 SOURCE = "nvml"
@@ -51,7 +52,7 @@ def _ask(call: Callable[..., Any], *args: object) -> Any:
 
 def _text(value: object) -> str:
     raw = value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value or "")
-    return clean(raw, _TEXT_LIMIT)
+    return safe_text(raw, _TEXT_LIMIT)
 
 
 def _scaled(value: float | None, factor: float) -> float | None:
@@ -162,7 +163,7 @@ class Nvml:
 
     def read(self) -> tuple[Gpu, ...]:
         """All GPUs' readings now."""
-        return tuple(device.read() for device in self._devices)
+        return tuple(possible_gpu(device.read()) for device in self._devices)
 
     def processes(self) -> list[GpuProcess]:
         """The compute processes on all GPUs."""

@@ -20,6 +20,8 @@ from ddtui.collect.gpu_csv import (
 from ddtui.collect.observed import Observed
 from ddtui.collect.programs import GPU, GPU_FIELDS, GPU_PROCESSES, LEFT_OVER
 from ddtui.collect.settings import HostSettings
+from ddtui.core.bounded import bounded_int
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import (
     Collector,
     Gpu,
@@ -28,7 +30,6 @@ from ddtui.core.samples import (
     GpuSample,
     SourceStatus,
 )
-from ddtui.core.text import clean
 from ddtui.hosts.base import Host
 
 log = logging.getLogger(__name__)
@@ -223,7 +224,7 @@ def _silent(seconds: float, messages: list[str], *, ever: bool) -> SourceTrouble
     """No reading came for so long; `ever`: the same program gave some before."""
     pauses = None if ever else HANGS
     if messages:
-        said = clean(messages[-1], 80)
+        said = safe_text(messages[-1], 80)
         return SourceTrouble(
             f"nvidia-smi prints what is no reading: {said}",
             "run `nvidia-smi --query-gpu=index,name --format=csv` on the host: a wrapper in its "
@@ -238,7 +239,7 @@ def _silent(seconds: float, messages: list[str], *, ever: bool) -> SourceTrouble
 
 
 def _left_over(errors: str) -> SourceTrouble:
-    said = clean(errors.strip().replace("\n", " "), 120)
+    said = safe_text(errors.strip().replace("\n", " "), 120)
     return SourceTrouble(
         f"nvidia-smi hangs on the host and cannot be ended: {said}",
         "see `journalctl -k` for Xid errors; a process in state D goes with a reset or a reboot",
@@ -270,7 +271,7 @@ class GpuProcessCollector:
             if answer.status != 0:
                 raise ended(answer.status, output, errors)
             rows, _, members = output.partition("@unit\n")
-            pids = {int(line) for line in members.splitlines() if line.isdecimal()}
+            pids = {int(line) for line in members.splitlines() if bounded_int(line) is not None}
             processes = mark_members(parse_processes(rows), pids, self._observed.in_container)
             emit(GpuProcessSample(self._context.clock(), SOURCE, processes))
             report.live()

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ddtui.core.bounded import bounded_int
 from ddtui.core.journal_text import split_message
 from ddtui.core.redact import redact_text
 from ddtui.core.samples import JournalLine
@@ -121,7 +122,8 @@ class JournalReader:
             entry = parse_entry(line)
             if entry is None or entry.cursor in self._seen:
                 continue
-            stamp = int(entry.realtime) / 1e6 if entry.realtime.isdecimal() else self.stamp
+            time = bounded_int(entry.realtime)
+            stamp = self.stamp if time is None else time / 1e6
             if stamp < newer_than:
                 continue
             self._remember(entry.cursor, stamp)
@@ -147,8 +149,8 @@ class JournalReader:
         told = entry.job_invocation or entry.user_invocation
         invocation = told if manager else entry.invocation
         continued = self._continues(entry)
-        pid = int(entry.pid) if entry.pid.isdecimal() else None
-        priority = int(entry.priority) if entry.priority.isdecimal() else None
+        pid = bounded_int(entry.pid)
+        priority = bounded_int(entry.priority)
         for part, bar in split_message(text):
             shown, truncated = self._shown(part, invocation)
             lines.append(
@@ -193,7 +195,5 @@ class JournalReader:
 
 
 def _suppressed(entry: Entry, text: str) -> int:
-    if entry.dropped.isdecimal():
-        return int(entry.dropped)
     match = _SUPPRESSED.search(text)
-    return int(match[1]) if match is not None else 0
+    return bounded_int(entry.dropped) or (bounded_int(match[1]) or 0 if match is not None else 0)

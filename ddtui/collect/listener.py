@@ -7,8 +7,9 @@ import msgspec
 from ddtui.collect.base import Context, Emit, Report, SourceTrouble, supervise
 from ddtui.collect.observed import PORT_UNKNOWN, Observed
 from ddtui.collect.programs import LISTENER
+from ddtui.core.bounded import bounded_int
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import Collector, ListenerOwner, ListenerSample, SourceStatus
-from ddtui.core.text import clean
 from ddtui.hosts.base import Host
 
 SOURCE = "/proc/net/tcp"
@@ -45,7 +46,7 @@ def parse_sockets(text: str) -> Sockets:
     counts = {"readable": 0, "unreadable": 0}
     for line in text.splitlines():
         words = line.split(" ", 3)
-        numbers = [int(word) for word in words[1:3] if word.isdecimal()]
+        numbers = [number for word in words[1:3] if (number := bounded_int(word)) is not None]
         match words:
             case ["@socket", _, _] if len(numbers) == 2:
                 listening[numbers[1]] = numbers[0]
@@ -53,10 +54,10 @@ def parse_sockets(text: str) -> Sockets:
                 held[numbers[1]] = numbers[0]
             case ["@process", _, uid, access] if access in counts:
                 counts[access] += 1
-                if uid.isdecimal():
-                    uids.add(int(uid))
+                if (number := bounded_int(uid)) is not None:
+                    uids.add(number)
             case ["@other", _, _, name] if len(numbers) == 2:
-                others[numbers[1]] = (numbers[0], clean(name, 40))
+                others[numbers[1]] = (numbers[0], safe_text(name, 40))
             case _:
                 pass
     return Sockets(
@@ -153,7 +154,7 @@ class ListenerCollector:
         answer = await host.run(LISTENER, str(port), self._observed.control_group, name)
         text = answer.stdout.decode("utf-8", "replace")
         if "@end" not in text:
-            said = clean(answer.stderr.decode("utf-8", "replace"), 200)
+            said = safe_text(answer.stderr.decode("utf-8", "replace"), 200)
             raise SourceTrouble(f"cannot see who has port {port}: {said}".rstrip(": "))
         return parse_sockets(text)
 

@@ -11,6 +11,7 @@ from ddtui.collect.observed import Observed
 from ddtui.collect.programs import SYSTEM
 from ddtui.collect.settings import HostSettings
 from ddtui.collect.system_rates import DiskCounters, Rates, Reading, is_link_out
+from ddtui.core.bounded import LARGEST, bounded_float, bounded_int, within
 from ddtui.core.clock import Clock
 from ddtui.core.samples import Collector, RankIoSample
 from ddtui.hosts.base import Host
@@ -53,7 +54,7 @@ def parse_frame(lines: Iterable[str]) -> tuple[Reading, RankIo]:
         host_at=host_at,
         cpu_busy=busy,
         cpu_total=total,
-        cores=_int(said.get("cores", "")) or cores,
+        cores=bounded_int(said.get("cores", "")) or cores,
         load_1m=_first_number(sections.get("loadavg")),
         memory_total=memory.get("MemTotal"),
         memory_available=memory.get("MemAvailable"),
@@ -67,14 +68,7 @@ def parse_frame(lines: Iterable[str]) -> tuple[Reading, RankIo]:
 
 
 def _float(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def _int(text: str) -> int | None:
-    return int(text) if text.isdecimal() else None
+    return within(bounded_float(text), 0, LARGEST)
 
 
 def _first_number(lines: list[str] | None) -> float | None:
@@ -98,7 +92,7 @@ def _memory(lines: list[str]) -> dict[str, int]:
     result = {}
     for line in lines:
         name, _, rest = line.partition(":")
-        kilobytes = _int(rest.split()[0]) if rest.split() else None
+        kilobytes = bounded_int(rest.split()[0]) if rest.split() else None
         if kilobytes is not None:
             result[name] = kilobytes * 1024
     return result
@@ -111,8 +105,8 @@ def _network(lines: list[str]) -> tuple[int | None, int | None]:
         words = rest.split()
         if not colon or len(words) < 9 or not is_link_out(name.strip()):
             continue
-        received = (received or 0) + (_int(words[0]) or 0)
-        sent = (sent or 0) + (_int(words[8]) or 0)
+        received = (received or 0) + (bounded_int(words[0]) or 0)
+        sent = (sent or 0) + (bounded_int(words[8]) or 0)
     return received, sent
 
 
@@ -120,8 +114,11 @@ def _disks(lines: list[str]) -> dict[str, DiskCounters]:
     result = {}
     for line in lines:
         words = line.split()
-        if len(words) >= 10 and words[5].isdecimal() and words[9].isdecimal():
-            result[words[2]] = DiskCounters(int(words[5]) * SECTOR, int(words[9]) * SECTOR)
+        if len(words) < 10:
+            continue
+        read, written = bounded_int(words[5]), bounded_int(words[9])
+        if read is not None and written is not None:
+            result[words[2]] = DiskCounters(read * SECTOR, written * SECTOR)
     return result
 
 
@@ -129,8 +126,9 @@ def _rank_io(lines: list[str]) -> RankIo:
     total, readable, unreadable = 0, 0, 0
     for line in lines:
         _, _, value = line.partition(" ")
-        if value.isdecimal():
-            total += int(value)
+        number = bounded_int(value)
+        if number is not None:
+            total += number
             readable += 1
         elif value == "-":
             unreadable += 1

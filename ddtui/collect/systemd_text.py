@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Collection
-from datetime import UTC, datetime
+from datetime import datetime
 
+from ddtui.core.bounded import bounded_float, bounded_int, within
 from ddtui.core.redact import redact_argv, redact_environment
 from ddtui.core.samples import UnitStatus
 from ddtui.core.text import clean
@@ -15,6 +16,8 @@ NOT_SET = frozenset({"", "[not set]", "n/a", "[no data]", "infinity", "184467440
 _EXIT_CODES = {"1": "exited", "2": "killed", "3": "dumped"}
 """ExecMainCode is the si_code of the SIGCHLD: CLD_EXITED, CLD_KILLED, CLD_DUMPED."""
 _TEXT_LIMIT = 300
+_LAST_TIME = 253402300799.0
+"""The end of the year 9999."""
 _ARGUMENT_LIMIT = 4000
 _ESCAPES = {
     "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v",
@@ -47,17 +50,20 @@ def parse_time(text: str) -> float | None:
     if text in NOT_SET or text == "0":
         return None
     if text.startswith("@"):
-        return float(text[1:]) if re.fullmatch(r"@\d+(\.\d+)?", text) else None
+        return within(bounded_float(text[1:]), 0, _LAST_TIME)
     match = re.search(r"(\d{4}-\d\d-\d\d) (\d\d:\d\d:\d\d)(\.\d+)?(?: (\S+))?$", text)
     if match is None or match[4] not in (None, "UTC", "GMT"):
         return None
-    moment = datetime.strptime(f"{match[1]} {match[2]}", "%Y-%m-%d %H:%M:%S").replace(tzinfo=UTC)
-    return moment.timestamp() + float(match[3] or 0)
+    try:
+        moment = datetime.fromisoformat(f"{match[1]} {match[2]}+00:00")
+    except ValueError:  # the 99th of a month
+        return None
+    return moment.timestamp() + (bounded_float(match[3] or "") or 0.0)
 
 
 def parse_count(text: str) -> int | None:
     """A number; None for `[not set]` and its like."""
-    return int(text) if text not in NOT_SET and text.isdecimal() else None
+    return None if text in NOT_SET else bounded_int(text)
 
 
 def unquote(word: str) -> str:

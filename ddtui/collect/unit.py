@@ -9,8 +9,10 @@ from ddtui.collect.observed import Observed
 from ddtui.collect.programs import UNIT, UNIT_PROPERTIES, UNITS
 from ddtui.collect.settings import HostSettings
 from ddtui.collect.systemd_text import parse_exec_start, parse_properties, unit_status, unquote
+from ddtui.core.bounded import bounded_float, bounded_int
 from ddtui.core.clock import Clock
 from ddtui.core.engine import Engine
+from ddtui.core.redact import safe_text
 from ddtui.core.samples import Collector, SourceStatus, UnitSample, UnitStatus
 from ddtui.hosts.base import Host, HostError
 
@@ -115,8 +117,8 @@ class Frames:
         status = self._head[1] if len(self._head) > 1 else ""
         stamp = self._head[2] if len(self._head) > 2 else ""
         return Frame(
-            int(status) if status.isdecimal() else 1,
-            float(stamp) if stamp.replace(".", "", 1).isdecimal() else None,
+            1 if (code := bounded_int(status)) is None else code,
+            bounded_float(stamp),
             self._lines,
             [unquote(word) for word in self._arguments or ()],
         )
@@ -132,7 +134,7 @@ def status_of(name: str, frame: Frame) -> UnitStatus:
 
 def trouble_of(text: str) -> SourceTrouble:
     """What systemctl's complaint means."""
-    said = " ".join(text.split())
+    said = safe_text(" ".join(text.split()), 300)
     lowered = said.lower()
     if "command not found" in lowered:
         what = "no systemd on this host (systemctl not found)"

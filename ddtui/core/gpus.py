@@ -1,4 +1,4 @@
-"""What a GPU's throttle mask says in words.
+"""What a GPU can read, and what its throttle mask says in words.
 
 Bits: NVML's nvmlClocksEventReasons (nvml.h), the same mask as `clocks_event_reasons.active`.
 """
@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import enum
 from typing import NamedTuple
+
+import msgspec
+
+from ddtui.core.bounded import within
+from ddtui.core.samples import Gpu
 
 
 class Concern(enum.IntEnum):
@@ -63,3 +68,38 @@ def throttle_words(mask: int | None) -> tuple[str, ...]:
 def throttle_concern(mask: int | None) -> Concern:
     """The most serious reason's concern."""
     return max((reason.concern for reason in throttle_reasons(mask)), default=Concern.NONE)
+
+
+HIGHEST_INDEX = 1023
+"""No host has as many GPUs."""
+_MOST_MEMORY = 1 << 50
+_USED_ABOVE_TOTAL = 1.01
+"""Used and total memory are rounded apart."""
+
+
+def possible_memory(size: int | None) -> int | None:
+    """Bytes of a GPU's memory; None for a size that no GPU has."""
+    return size if size is not None and 0 <= size <= _MOST_MEMORY else None
+
+
+def possible_gpu(gpu: Gpu) -> Gpu:
+    """The same reading without the figures that no GPU can have: they are None, not shown."""
+    used, total = possible_memory(gpu.memory_used), possible_memory(gpu.memory_total)
+    if used is not None and total is not None and used > total * _USED_ABOVE_TOTAL:
+        used = None
+    return msgspec.structs.replace(
+        gpu,
+        memory_used=used,
+        memory_total=total or None,
+        utilization=within(gpu.utilization, 0, 100),
+        memory_utilization=within(gpu.memory_utilization, 0, 100),
+        power=within(gpu.power, 0, 10_000),
+        power_limit=within(gpu.power_limit, 0, 10_000),
+        temperature=within(gpu.temperature, -50, 200),
+        memory_temperature=within(gpu.memory_temperature, -50, 200),
+        fan=within(gpu.fan, 0, 200),  # the driver may call for more than the usual full speed
+        sm_clock=within(gpu.sm_clock, 0, 20_000),
+        memory_clock=within(gpu.memory_clock, 0, 50_000),
+        pcie_generation=gpu.pcie_generation if (gpu.pcie_generation or 99) <= 20 else None,
+        pcie_width=gpu.pcie_width if (gpu.pcie_width or 99) <= 64 else None,
+    )

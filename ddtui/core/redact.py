@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ddtui.core import secret_values
 from ddtui.core.secret_names import ABBREVIATIONS, NAME, OWNED, VARIABLE, is_secret_name
+from ddtui.core.text import clean
 
 __all__ = [
     "MASK",
@@ -21,9 +22,13 @@ __all__ = [
     "redact_environment",
     "redact_mapping",
     "redact_text",
+    "safe_text",
 ]
 
 MASK = "<redacted>"
+
+_MARGIN = 1000
+"""Characters that are looked at beyond a limit."""
 
 _DEEPEST = 60
 """Levels of decoded JSON that are looked into; what lies deeper is masked."""
@@ -162,6 +167,14 @@ def redact_text(text: str) -> str:
     if _holds(text, _WELL_KNOWN_HINTS):
         text = _WELL_KNOWN.sub(MASK, text)
     return text
+
+
+def safe_text(text: str, limit: int) -> str:
+    """Return a text from a host as one line that may be shown: clean, without secrets, capped.
+
+    It is capped last: a secret that was cut would not be told by its shape.
+    """
+    return clean(redact_text(clean(text, 2 * limit + _MARGIN)), limit)
 
 
 def _holds(text: str, hints: tuple[str, ...]) -> bool:

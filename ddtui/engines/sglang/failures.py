@@ -11,8 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ddtui.core.events import Failed
-from ddtui.core.redact import redact_text
-from ddtui.core.text import clean
+from ddtui.core.redact import safe_text
 from ddtui.engines.sglang.log_lines import EXCEPTION_NAME, Message, without_torch_rank
 
 TRACEBACK = "Traceback (most recent call last):"
@@ -166,5 +165,5 @@ class StampedTracebacks:
 
 def failed(message: str, stamp: float, rank: str = "", *, wrapper: bool = False) -> Failed:
     """A failure with its message made safe to show."""
-    text = redact_text(clean(message.strip(), _LONGEST_MESSAGE))
+    text = safe_text(message.strip(), _LONGEST_MESSAGE)
     return Failed(stamp=stamp, rank=rank, message=text, wrapper=wrapper)

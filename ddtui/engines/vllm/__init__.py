@@ -39,9 +39,10 @@ PREFIX = re.compile(
 
 _RANK = re.compile(r"(?:TP|PP|DP|EP)\d+")
 _VERSION = re.compile(r"\(v(\d[\w.+-]{0,40})\)|version (\d+\.\d[\w.+-]{0,40})")
-_NUMBER = r"(\d+(?:\.\d+)?)"
+_NUMBER = r"(\d{1,12}(?:\.\d{1,20})?)"
 _GENERATION = re.compile(
-    rf"Avg generation throughput: {_NUMBER} tokens/s, Running: (\d+) reqs, Waiting: (\d+) reqs"
+    rf"Avg generation throughput: {_NUMBER} tokens/s"
+    r", Running: (\d{1,9}) reqs, Waiting: (\d{1,9}) reqs"
     rf"(?:.{{0,80}}?KV cache usage: {_NUMBER}%)?"
 )
 _ACCEPTANCE = re.compile(rf"Mean acceptance length: {_NUMBER}")

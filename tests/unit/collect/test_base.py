@@ -237,3 +237,14 @@ def test_the_context_has_a_clock_and_a_nudge() -> None:
     context = Context()
     assert context.clock() > 1_700_000_000
     assert isinstance(context.nudge, Nudge)
+
+
+def test_secrets_in_what_a_source_says_are_masked(report: Report, recorder: Recorder) -> None:
+    report(SourceStatus.FAILED, "ran x --api-key hush --tp 8", "set HF_TOKEN=hush")
+    # A secret is told by what follows it, so that the text is cut after it was looked for.
+    report(SourceStatus.FAILED, "x" * 380 + " https://me:hushhushhushhushhush@host/")
+    first, second = recorder.of(SourceSample)
+    assert first.detail == "ran x --api-key <redacted> --tp 8"
+    assert first.remedy == "set HF_TOKEN=<redacted>"
+    assert "hush" not in second.detail
+    assert len(second.detail) <= 400

@@ -112,6 +112,62 @@ class TestRows:
     def test_what_is_no_row(self, line: str) -> None:
         assert parse_gpu_row(line, GPU_FIELDS) is None
 
+    @pytest.mark.parametrize(
+        ("cells", "field"),
+        [
+            ({"memory__used": "-5"}, "memory_used"),
+            ({"memory__used": "99999"}, "memory_used"),
+            ({"memory__total": "-1"}, "memory_total"),
+            ({"memory__total": "9" * 400}, "memory_total"),
+            ({"utilization__gpu": "101"}, "utilization"),
+            ({"utilization__memory": "-1"}, "memory_utilization"),
+            ({"power__draw": "1e300"}, "power"),
+            ({"power__limit": "-5"}, "power_limit"),
+            ({"temperature__gpu": "2000"}, "temperature"),
+            ({"fan__speed": "-1"}, "fan"),
+            ({"clocks__current__sm": "1e9"}, "sm_clock"),
+            ({"ecc__errors__uncorrected__volatile__total": "9" * 5000}, "ecc_uncorrected"),
+            ({"pcie__link__width__current": "9999"}, "pcie_width"),
+            ({"clocks_event_reasons__active": "-0x4"}, "throttle_reasons"),
+            ({"clocks_event_reasons__active": "0x" + "f" * 5000}, "throttle_reasons"),
+        ],
+    )
+    def test_figures_that_no_gpu_has_are_none(self, cells: dict[str, str], field: str) -> None:
+        gpu = parse_gpu_row(row(0, **cells), GPU_FIELDS)
+        assert gpu is not None
+        assert getattr(gpu, field) is None
+        assert gpu.name == "NVIDIA RTX PRO 6000"
+
+    @pytest.mark.parametrize(
+        "cells",
+        [
+            {"uuid": "NVIDIA H200"},
+            {"pci__bus_id": "580.95.05"},
+            {"power__draw": "97,41"},
+        ],
+    )
+    def test_rows_that_are_shifted_or_of_no_gpu_are_none(self, cells: dict[str, str]) -> None:
+        assert parse_gpu_row(row(0, **cells), GPU_FIELDS) is None
+
+    @pytest.mark.parametrize("index", ["1024", "9" * 5000, "-1", "²", "1.0"])
+    def test_an_index_of_no_gpu(self, index: str) -> None:
+        assert parse_gpu_row(row(0).replace("0", index, 1), GPU_FIELDS) is None
+
+    def test_decimal_commas_give_no_row(self) -> None:
+        line = row(0, driver_version="580.95", power__draw="97,41", power__limit="600,00")
+        assert parse_gpu_row(line, GPU_FIELDS) is None
+
+    def test_secrets_in_names_are_masked(self) -> None:
+        (process,) = parse_processes("7, GPU-1, 10, python --api-key hush --tp 8")
+        assert process.name == "python --api-key <redacted> --tp 8"
+        assert parse_processes("9" * 5000 + ", GPU-1, 10, x") == []
+        (process,) = parse_processes("7, GPU-1, -10, x")
+        assert process.memory is None
+        gpu = parse_gpu_row(row(0, name="HF_TOKEN=hush"), GPU_FIELDS)
+        assert gpu is not None
+        assert gpu.name == "HF_TOKEN=<redacted>"
+        assert "hush" not in ended(1, "x --api-key hush", "").detail
+
     def test_a_name_cannot_restyle_the_screen(self) -> None:
         gpu = parse_gpu_row(row(0, name="\x1b[31mevil"), GPU_FIELDS)
         assert gpu is not None
@@ -241,12 +297,12 @@ class TestCollector:
     async def test_of_a_flood_only_the_newest_tick_counts(
         self, host: FakeHost, recorder: Recorder, context: Context
     ) -> None:
-        flood = [row(index, temperature__gpu=str(n)) for n in range(3000) for index in range(2)]
+        flood = [row(index, clocks__current__sm=str(n)) for n in range(3000) for index in range(2)]
         host.scripts[GPU.label] = [Script(flood, stays=True)]
         settings = HostSettings(gpu_interval=0.1)
         async with collecting(GpuSmiCollector(settings, context), host, recorder):
             await recorder.until(
-                lambda: any(s.gpus[1].temperature == 2999.0 for s in recorder.of(GpuSample))
+                lambda: any(s.gpus[1].sm_clock == 2999.0 for s in recorder.of(GpuSample))
             )
         assert len(recorder.of(GpuSample)) <= 3
 

@@ -36,6 +36,15 @@ def test_lines() -> None:
     )
 
 
+def test_names_are_redacted_and_numbers_bounded() -> None:
+    long = "9" * 5000
+    sockets = parse_sockets(
+        f"@other 7 70 x --api-key hush\n@other {long} 71 y\n@socket 0 {long}\n"
+        f"@process 5 {long} readable\n@holds ² 5\n@end"
+    )
+    assert sockets == Sockets(readable=1, others={70: (7, "x --api-key <redacted>")})
+
+
 @pytest.mark.parametrize(
     ("sockets", "owner", "pid"),
     [

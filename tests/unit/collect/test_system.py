@@ -76,6 +76,20 @@ def test_a_frame_with_nothing_in_it(lines: list[str]) -> None:
     assert io.read_bytes is None
 
 
+def test_numbers_without_end_are_left_out() -> None:
+    long = "9" * 5000
+    lines = [
+        *(f"@time {long}", f"@cores {long}", "@file uptime", f"{'9' * 400} 1", "@file loadavg"),
+        *("-1 0 0", "@file stat", f"cpu {long} 1 1 1 1", "@file meminfo", f"MemTotal: {long} kB"),
+        *("@file diskstats", f"8 0 sda 1 1 {long} 1 1 1 {long}", "@file net/dev"),
+        *(f"eth0: {long} 0 0 0 0 0 0 0 {long}", "@io", f"1 {long}", "2 5"),
+    ]
+    reading, io = parse_frame(lines)
+    assert (reading.uptime, reading.load_1m, reading.cores) == (None, None, None)
+    assert (reading.memory_total, reading.disks) == (None, {})
+    assert io.read_bytes == 5
+
+
 def test_cores_are_counted_where_they_are_listed() -> None:
     reading, _ = parse_frame(["@file stat", "cpu  1 1 1 1", "cpu0 1 1 1 1", "cpu1 1 1 1 1"])
     assert reading.cores == 2

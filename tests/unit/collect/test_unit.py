@@ -174,6 +174,8 @@ class TestTexts:
         assert parse_time("@1795984817") == 1795984817.0
         assert parse_time("Thu 1970-01-01 00:01:00.250000 UTC") == 60.25
         assert parse_time("Thu 1970-01-01 00:01:00 CEST") is None
+        assert parse_time("Thu 1970-99-99 99:01:00 UTC") is None
+        assert parse_time("@" + "9" * 400) is None
 
     def test_counts(self) -> None:
         assert parse_count("18446744073709551615") is None
@@ -205,6 +207,29 @@ class TestTexts:
 
     def test_unquote_leaves_alone_what_it_cannot_read(self) -> None:
         assert unquote("'open") == "'open"
+
+
+def test_what_systemctl_says_is_redacted() -> None:
+    assert "hush" not in trouble_of("Failed to connect to bus: --api-key hush").detail
+    assert "hush" not in trouble_of("x HF_TOKEN=hush").detail
+
+
+def test_a_secret_with_blanks_in_exec_start_is_masked_whole() -> None:
+    lines = frame_lines(
+        MainPID="0",
+        ExecStart="{ path=/x ; argv[]=/x -m sglang.launch_server --api-key my hush hush --tp 8 ; }",
+    )
+    unit = status(lines)
+    assert "hush" not in " ".join(unit.command_line)
+    assert unit.command_line[-2:] == ("--tp", "8")
+
+
+def test_frames_with_numbers_without_end_are_read() -> None:
+    frames = Frames()
+    frames.add(f"@show {'9' * 5000} {'9' * 5000}")
+    frame = frames.add("@end")
+    assert frame is not None
+    assert (frame.status, frame.host_at) == (1, None)
 
 
 def test_units_that_start_the_engine() -> None:
