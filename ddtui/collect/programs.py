@@ -118,8 +118,11 @@ GPU_PROCESSES = Program(
     PREAMBLE
     + _FIND_SMI
     + """
+# what ends this script in time asks the child to end as well, which may be deaf to it
+trap 'kill -KILL $child; exit 143' TERM HUP INT
 DDTUI_CHILD_OF=$$ "$smi" --query-compute-apps=pid,gpu_uuid,used_gpu_memory,process_name \\
-  --format=csv,noheader,nounits || exit
+  --format=csv,noheader,nounits </dev/null & child=$!
+wait $child || exit
 echo "@unit"
 [ -z "$1" ] || cat "/sys/fs/cgroup$1/cgroup.procs" 2>/dev/null
 exit 0
