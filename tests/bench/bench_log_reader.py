@@ -28,6 +28,24 @@ DECODE = (
     "fwd+idle occupancy: 91.00%"
 )
 
+HOSTILE = {
+    "clean": ("\x9d", "\x90", "\x9b", "\x1b]", "\x9d\x9b\x90a"),
+    "redact": ("token=", "token={", "token:'", "-eyJ", "api_key=[]", "a_MAX_", "--hf-token "),
+}
+"""Pieces of which a text of 96,000 characters is made that a careless pattern reads again at each
+of them: it takes seconds then. All of these should take less than 0.5 s."""
+
+
+def _worst_ms(work: Callable[[str], object], pieces: Sequence[str]) -> float:
+    """The longest time that a text made of one of the pieces takes."""
+    worst = 0.0
+    for piece in pieces:
+        text = (piece * 96_000)[:96_000]
+        began = time.perf_counter()
+        work(text)
+        worst = max(worst, 1000 * (time.perf_counter() - began))
+    return round(worst, 1)
+
 
 def _per_second(work: Callable[[], object], amount: int) -> float:
     """Best of three rounds, in units of `amount` a second."""
@@ -88,6 +106,13 @@ def run() -> dict[str, object]:
             ),
             "requests of 90,000 characters": round(
                 _per_second(lambda: _journal_path([prompt] * 5), 5)
+            ),
+        },
+        "worst_ms_of_hostile_text": {
+            "clean": _worst_ms(lambda text: clean(text, 96_000), HOSTILE["clean"]),
+            "redact": _worst_ms(redact_text, HOSTILE["redact"]),
+            "metrics": _worst_ms(
+                SGLANG.parse_metrics, ["sglang:token_usage{" + "a" * 95_000, "sglang:x{\n"]
             ),
         },
         "severity_lines_per_second": round(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from ddtui.core.bounded import bounded_float
 from ddtui.core.events import Decoded, Prefilled
-from ddtui.engines.sglang.possible import acceptance_length, count, share
+from ddtui.engines.sglang.possible import acceptance_length, share
 
 DECODE = "Decode batch"
 PREFILL = "Prefill batch"
@@ -61,7 +61,10 @@ def _pairs(message: str, start: int) -> dict[str, str]:
 
 def _number(values: dict[str, str], key: str) -> float | None:
     text = values.get(key)
-    return None if text is None else count(bounded_float(text.rstrip(" ,%")))
+    if text is None:
+        return None
+    number = bounded_float(text.rstrip(" ,%"))
+    return number if number is not None and number >= 0 else None
 
 
 def _whole(values: dict[str, str], key: str) -> int | None:

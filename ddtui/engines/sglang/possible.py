@@ -20,14 +20,16 @@ def count(number: float | None) -> float | None:
 
 def share(number: float | None) -> float | None:
     """A share from 0 to 1."""
-    possible_share = within(number, 0.0, _ROUNDED_ABOVE)
-    return None if possible_share is None else min(1.0, possible_share)
+    if number is None or not 0.0 <= number <= _ROUNDED_ABOVE:
+        return None
+    return number if number <= 1.0 else 1.0
 
 
 def acceptance_length(number: float | None, drafts: float | None = None) -> float | None:
     """Tokens a verification: at least its own one, and no more than are drafted for it."""
-    most = 2 * drafts if drafts else _LONGEST_ACCEPTANCE
-    return within(number, 1.0, max(2.0, min(most, _LONGEST_ACCEPTANCE)))
+    if number is None or not 1.0 <= number < _LONGEST_ACCEPTANCE:
+        return None
+    return number if not drafts or number <= max(2.0, 2 * drafts) else None
 
 
 def possible(counters: EngineCounters) -> EngineCounters:
