@@ -7,7 +7,16 @@ from __future__ import annotations
 
 
 def main() -> None:
-    """Run the command line and exit."""
-    from ddtui.cli.root import app
+    """Run the command line and exit.
 
-    app()
+    Ctrl+C may come while the modules are still being loaded. What is printed past the verbs (the
+    help) may not be writable either.
+    """
+    try:
+        from ddtui.cli.output import written
+        from ddtui.cli.root import app
+
+        with written():
+            app()
+    except KeyboardInterrupt:
+        raise SystemExit(130) from None

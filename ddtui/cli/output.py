@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 import msgspec
 
+from ddtui.cli.exit_codes import ExitCode
 from ddtui.core import text as core_text
 
 MAX_TEXT = 2_000
 """Most characters of one text from elsewhere."""
 
+_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
 _CODES = {"green": 32, "yellow": 33, "red": 31, "cyan": 36, "bold": 1, "dim": 2}
 
 
@@ -28,15 +32,33 @@ def say(text: str) -> None:
 
 
 def emit(text: str) -> None:
-    """Print data on standard output."""
-    print(text, flush=True)
+    """Print data on standard output. Where that cannot be written, says so and exits."""
+    with written():
+        print(text, flush=True)
+
+
+@contextmanager
+def written() -> Iterator[None]:
+    """Say what keeps standard output from being written, and exit; a closed pipe stays as it is.
+
+    What is still in its buffer is dropped, or the interpreter would complain of it again.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _UNWRITABLE:
+            raise
+        say(f"error: cannot write the output: {error.strerror or error}")
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        raise SystemExit(int(ExitCode.FAILED)) from error
 
 
 def emit_json(value: object) -> None:
     """Print one JSON document on standard output, indented, keys in the order of the types."""
     plain: Any = msgspec.json.encode(value, enc_hook=str)
-    sys.stdout.write(msgspec.json.format(plain, indent=2).decode() + "\n")
-    sys.stdout.flush()
+    emit(msgspec.json.format(plain, indent=2).decode())
 
 
 class Paint:
