@@ -83,8 +83,10 @@ demo: $(RUN_STAMP)
 
 .PHONY: test lint format bench engine snapshots screenshots
 test: lint
-	@echo "== pytest"
-	@$(BIN)/python -m pytest $(PYTEST_ARGS)
+	@echo "== pytest: units and screens"
+	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/ui $(PYTEST_ARGS)
+	@echo "== pytest: on a real systemd host"
+	@$(BIN)/python -m pytest tests/host $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP)
 	@echo "== ruff check"
