@@ -104,14 +104,19 @@ async def _together(polls: list[Awaitable[None]]) -> None:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _pause(nudge: Nudge, observed: Observed, announced: int, seconds: float) -> None:
-    """Wait; cut short by the operator, and by the engine's word that it can be asked.
+async def _pause(nudge: Nudge, standing: Standing, announced: int, seconds: float) -> None:
+    """Wait; cut short by the operator, by the engine's word that it can be asked, by its opening.
 
     `announced` is how often it had said so before it was asked last.
     """
+    observed, was_open = standing.observed, standing.reachable
+
+    def news() -> bool:
+        return observed.announced != announced or (standing.reachable and not was_open)
+
     waits = [
         asyncio.ensure_future(nudge.wait(seconds)),
-        asyncio.ensure_future(observed.wait_for(lambda: observed.announced != announced, math.inf)),
+        asyncio.ensure_future(observed.wait_for(news, math.inf)),
     ]
     try:
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
@@ -144,7 +149,7 @@ class HealthPoll:
                 self._asked_at = loop.time()
                 await self._ask()
             self._standing.say()
-            await _pause(nudge, self._observed, announced, HEALTH_INTERVAL)
+            await _pause(nudge, self._standing, announced, HEALTH_INTERVAL)
 
     def _due(self, now: float) -> bool:
         busy = bool(self._observed.running)
@@ -193,7 +198,7 @@ class HealthPoll:
                     answer = await self._client.get(READY, HEALTH_SLOW)
                     if answer.status == 200:
                         self._take(answer, READY, invocation)
-            await _pause(nudge, self._observed, announced, interval)
+            await _pause(nudge, self._standing, announced, interval)
 
 
 class FiguresPoll:
@@ -212,13 +217,14 @@ class FiguresPoll:
     async def run(self, interval: float, nudge: Nudge) -> None:
         """Ask for ever, once an interval, while the port is open."""
         while True:
+            announced = self._standing.observed.announced
             if self._standing.reachable:
                 try:
                     await self._ask()
                 except NoAnswer as exc:
                     self._standing.silent(exc)
                 self._standing.say()
-            await nudge.wait(interval)
+            await _pause(nudge, self._standing, announced, interval)
 
     async def _ask(self) -> None:
         now = asyncio.get_running_loop().time()
@@ -302,7 +308,7 @@ class InfoPoll:
                     self._standing.silent(exc)
                 self._standing.say()
             before = announced
-            await _pause(nudge, self._observed, announced, interval)
+            await _pause(nudge, self._standing, announced, interval)
 
     async def _ask(self) -> bool:
         """Ask once; whether there was an answer that settles it."""

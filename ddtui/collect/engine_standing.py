@@ -16,7 +16,7 @@ class Standing:
     """What the three loops know of the engine together; says it as one source."""
 
     def __init__(self, observed: Observed, report: Report) -> None:
-        self._observed = observed
+        self.observed = observed
         self._report = report
         self.open: bool | None = None
         """Whether somebody listens on the port; None before the first try."""
@@ -35,15 +35,16 @@ class Standing:
     @property
     def reachable(self) -> bool:
         """Whether it is worth asking: somebody listens on a port that is known."""
-        return bool(self.open) and self._observed.port_known
+        return bool(self.open) and self.observed.port_known
 
     @property
     def ready(self) -> bool:
         """Whether the present invocation has answered 200 and not gone since."""
-        return bool(self.open) and self.ready_for == (self._observed.invocation or "?")
+        return bool(self.open) and self.ready_for == (self.observed.invocation or "?")
 
     def answered(self, answer: Answer, path: str) -> None:
         """An endpoint answered, whatever it said."""
+        opens = not self.open
         self.open = True
         self.trouble = ""
         if self.too_long is not None and self.too_long.endpoint == path.partition("?")[0]:
@@ -51,9 +52,11 @@ class Standing:
         if path == HEALTH:
             self.health = answer.status
             ok = answer.status == 200
-            self.ready_for = (self._observed.invocation or "?") if ok else ""
+            self.ready_for = (self.observed.invocation or "?") if ok else ""
         elif path in INFO:
             self.key_needed = answer.status in {401, 403}
+        if opens:
+            self.observed.notify()
 
     def silent(self, error: NoAnswer) -> None:
         """An endpoint did not answer, or with too much."""
@@ -71,8 +74,8 @@ class Standing:
 
     def say(self) -> None:
         """Emit where the engine's HTTP side stands, if that has changed."""
-        port = self._observed.port
-        if not self._observed.port_known:
+        port = self.observed.port
+        if not self.observed.port_known:
             self._report(
                 SourceStatus.WAITING,
                 PORT_UNKNOWN,
@@ -81,7 +84,7 @@ class Standing:
         elif self.open is None:
             return
         elif not self.open:
-            why = "no unit is known that names the port; " if self._observed.port_is_guessed else ""
+            why = "no unit is known that names the port; " if self.observed.port_is_guessed else ""
             self._report(SourceStatus.WAITING, f"{why}port {port} is closed")
         elif self.key_needed:
             self._report(
@@ -109,7 +112,7 @@ class Standing:
                 f"--enable-metrics is off{self._source()}",
                 "start the engine with --enable-metrics for live figures",
             )
-        else:
+        elif self.metrics is not None:  # else there is no word of the figures yet
             self._report.live()
 
     def _source(self) -> str:

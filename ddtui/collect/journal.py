@@ -60,6 +60,8 @@ class JournalCollector:
         while self._observed.unit_name is None:
             report(SourceStatus.WAITING, "the unit has not been found yet")
             await self._observed.wait_change(UNIT_PATIENCE)
+        if report.status is SourceStatus.WAITING:
+            report(SourceStatus.STARTING)
         if self._observed.unit_name != self._unit:
             self._unit = self._observed.unit_name
             self._reader = JournalReader()
