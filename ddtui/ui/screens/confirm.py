@@ -122,6 +122,8 @@ class ConfirmScreen(Modal[bool | None]):
         self._look()
 
     def on_resize(self) -> None:
+        if not self._composed:
+            return
         width = max(20, min(100, int(self.size.width * 0.96)) - 7)
         others = 5 + (2 if self.words.typed else 0)
         room = max(2, int(self.size.height * 0.96) - others)
@@ -142,8 +144,8 @@ class ConfirmScreen(Modal[bool | None]):
                 self.deliberation.paste(event.time)
             elif event.key in _SCROLL:
                 self.deliberation.moved(event.time)
-                scroll = self.query_one(VerticalScroll)
-                scroll.scroll_relative(y=_SCROLL[event.key], animate=False)
+                for scroll in self.query(VerticalScroll):  # none before it is laid out
+                    scroll.scroll_relative(y=_SCROLL[event.key], animate=False)
             else:
                 self.deliberation.key(event.key, event.character, event.time)
             self._look()
@@ -155,10 +157,15 @@ class ConfirmScreen(Modal[bool | None]):
         self.deliberation.click(event.button.id or "", self._clock())
         self._look()
 
+    @property
+    def _composed(self) -> bool:
+        """Whether its widgets are there: keys and sizes may come before, and after they went."""
+        return self.is_attached and bool(self.query("#do, #cancel")) and bool(self.query("#note"))
+
     def _look(self) -> None:
         """Show where the question stands; close it once it is answered."""
         asked = self.deliberation
-        if not self.is_attached:
+        if not self._composed:
             return
         if asked.answer is not None:
             self._close(asked.answer)

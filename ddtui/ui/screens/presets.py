@@ -73,6 +73,8 @@ class PresetsScreen(LiveScreen):
         self._filter = ""
         self._pause: Timer | None = None
         self._to_save = ("", Request())
+        self._judged = ""
+        """The text that a fault is told of; word of a change may come after it was entered."""
 
     def compose(self) -> ComposeResult:
         yield Header()
@@ -317,11 +319,12 @@ class PresetsScreen(LiveScreen):
         if event.purpose == "filter":
             self._filter = event.value
             self._list()
-        elif event.purpose == "edit":
+        elif event.purpose in {"edit", "save"} and event.value != self._judged:
             self.query_one(Prompt).fault("")
 
     @on(Prompt.Entered)
     def _entered(self, event: Prompt.Entered) -> None:
+        self._judged = event.value
         if event.purpose == "edit":
             self._set(event.value)
         elif event.purpose == "save":

@@ -78,7 +78,21 @@ def fitting_rows(view: ReconfigurationView, shown: Shown, width: int, height: in
     full = [row for each in view.steps for row in step_rows(each, shown, width)]
     if len(full) + len(told) <= height:
         return [*full, *told]
-    return [*compact_steps(view, shown, width), *_detail(view, width), *told][:height]
+    rows = [*compact_steps(view, shown, width), *_detail(view, width), *told]
+    if len(rows) > height:  # only where it stands
+        rows = [*_present_step(view, shown, width), *told, *_detail(view, width)]
+    return rows[:height]
+
+
+def _present_step(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
+    """The running or failed step alone, and which one of how many it is."""
+    for number, step in enumerate(view.steps, 1):
+        if step.status in {StepStatus.RUNNING, StepStatus.FAILED}:
+            symbol, ink = _look(step.status, shown.glyphs)
+            row = Row(f"{symbol} ", ink).add(fmt.clean(step.name), _name_ink(step))
+            row.add(f" {fmt.duration(_seconds(step, shown))}", Ink.LABEL)
+            return [row.add(f"  step {number} of {len(view.steps)}", Ink.LABEL).cut(width)]
+    return []
 
 
 def compact_rows(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
