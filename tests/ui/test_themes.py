@@ -9,6 +9,7 @@ from textual.color import Color
 from textual.theme import Theme
 from textual.widgets import Static
 
+from ddtui.config.themes import packaged_folder, user_folder
 from ddtui.ui.themes import (
     COLORS,
     DEFAULT,
@@ -16,9 +17,7 @@ from ddtui.ui.themes import (
     ThemeError,
     install_themes,
     load_themes,
-    packaged_folder,
     read_theme,
-    user_folder,
     variable_defaults,
 )
 

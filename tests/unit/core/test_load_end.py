@@ -13,14 +13,16 @@ RUN, NEXT = "a" * 32, "b" * 32
 
 
 def unit(active: str, sub: str, *, run: str = RUN, **fields: object) -> UnitStatus:
-    return UnitStatus(  # type: ignore[arg-type]
-        name="u",
-        load_state="loaded",
-        active_state=active,
-        sub_state=sub,
-        invocation=run,
-        **{"started_at": 1000.0, "result": "success", **fields},
-    )
+    values: dict[str, object] = {
+        "name": "u",
+        "load_state": "loaded",
+        "active_state": active,
+        "sub_state": sub,
+        "invocation": run,
+        "started_at": 1000.0,
+        "result": "success",
+    }
+    return UnitStatus(**{**values, **fields})  # type: ignore[arg-type]
 
 
 def told(state: HostState, at: float, status: UnitStatus) -> LoadView:

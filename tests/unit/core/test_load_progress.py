@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 
 import pytest
 
@@ -340,8 +341,8 @@ def test_a_stop_after_it_was_ready_is_no_failed_load(order: str) -> None:
     """Asked once (`ddtui status`), the unit's state comes before the log is read."""
     tracker = small()
     steps = [
-        lambda: tracker.event(FiredUp(stamp=160.0)),
-        lambda: tracker.stopped(500.0, failed=True),
+        partial(tracker.event, FiredUp(stamp=160.0)),
+        partial(tracker.stopped, 500.0, failed=True),
     ]
     for step in steps if order == "log first" else reversed(steps):
         step()
