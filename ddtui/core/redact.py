@@ -118,21 +118,10 @@ def _variable(match: _Match) -> secret_values.Span | None:
     return secret_values.argument(match.string, match.end())
 
 
-_RULES: tuple[tuple[tuple[str, ...], re.Pattern[str], _Find], ...] = (
-    (("--",), _FLAG, _argument),
-    (
-        (
-            *("key", "secret", "pass", "credential", "watermark_"),
-            *("token=", "token'", 'token"', "tokens="),
-            *("token =", "token\\", " token:", "\ntoken:", "_token:", "-token:"),
-        ),
-        _ASSIGNED,
-        _assigned,
-    ),
-    (("authorization", "cookie"), _HEADER, _header),
-)
-"""Each with what a text must hold, in lower case, for the pattern to match: the cheap check for the
-many lines without secrets."""
+_NAME_HINTS = ("key", "secret", "pass", "credential", "watermark_")
+_TOKEN_HINT = re.compile(r"token(?:s?['\"=\\]| =|(?<=[\s_-]token):)")
+"""What a text must hold, in lower case, for the patterns to match: the cheap check for the many
+lines without secrets. Decode lines hold `#token:`, `token usage:` and `(token/s)`."""
 
 _VARIABLE_HINTS = ("TOKEN", "SECRET", "PA", "KEY", "AWS_", "_PWD", "JWT", "COOKIE")
 
@@ -153,10 +142,13 @@ NVIDIA, JWT."""
 
 def redact_text(text: str) -> str:
     """Return a line of text, a script or a message with its secrets replaced by `MASK`."""
-    lowered = f" {text.lower()}"
-    for hints, pattern, find in _RULES:
-        if _holds(lowered, hints):
-            text = _mask(text, pattern, find)
+    lowered = f" {text.lower()}"  # the blank: a word may begin the text
+    if "--" in lowered:
+        text = _mask(text, _FLAG, _argument)
+    if _holds(lowered, _NAME_HINTS) or _TOKEN_HINT.search(lowered) is not None:
+        text = _mask(text, _ASSIGNED, _assigned)
+    if "authorization" in lowered or "cookie" in lowered:
+        text = _mask(text, _HEADER, _header)
     if "bearer" in lowered:
         text = _BEARER.sub(rf"\1{MASK}", text)
     if "://" in lowered:
