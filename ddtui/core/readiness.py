@@ -214,11 +214,11 @@ def _owner_evidence(run: Invocation, moment: Moment) -> Evidence:
     port = listener.port
     match listener.owner:
         case ListenerOwner.UNIT:
-            pid = f" (pid {listener.pid})" if listener.pid else ""
-            text = f"port {port} is held by the unit{pid}"
+            pid = f", pid {listener.pid}" if listener.pid else ""
+            text = f"port {port} is the unit's{pid}"
             return Evidence("port owner", Verdict.PROVED, text, listener.at)
         case ListenerOwner.SAME_USER:
-            text = f"port {port} is held by the unit's user (its process may not be read)"
+            text = f"port {port} is of the unit's user (process not readable)"
             return Evidence("port owner", Verdict.CONSISTENT, text, listener.at)
         case ListenerOwner.FOREIGN:
             why = listener.detail or f"process {listener.pid or '?'} has it"
@@ -260,7 +260,7 @@ def _configuration_evidence(run: Invocation, unit: UnitStatus, engine: Engine) -
     name = "configuration"
     info = run.info
     if info is None:
-        return Evidence(name, Verdict.MISSING, "the server has not reported its configuration")
+        return Evidence(name, Verdict.MISSING, "not reported by the server yet")
     asked = engine.flags(unit.command_line)
     if info.launch_command:
         told = engine.flags(info.launch_command)
@@ -268,7 +268,7 @@ def _configuration_evidence(run: Invocation, unit: UnitStatus, engine: Engine) -
             key for key in asked.keys() | told.keys() if asked.get(key) != told.get(key)
         )
         if not different:
-            text = "the server reports the unit's own command line"
+            text = "reports the unit's own command line"
             return Evidence(name, Verdict.PROVED, text, info.at)
         text = "the server was started with other flags: " + ", ".join(
             f"{key} {told.get(key, 'unset')} (unit: {asked.get(key, 'unset')})"
@@ -283,7 +283,7 @@ def _configuration_evidence(run: Invocation, unit: UnitStatus, engine: Engine) -
     if wrong:
         text = "the server reports " + ", ".join(wrong[:3])
         return Evidence(name, Verdict.AGAINST, text, info.at)
-    return Evidence(name, Verdict.CONSISTENT, "the server reports no other values", info.at)
+    return Evidence(name, Verdict.CONSISTENT, "reports no other values", info.at)
 
 
 def _contradicts(reported: str | int | float | bool | None, asked: str) -> bool:

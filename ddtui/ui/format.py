@@ -104,14 +104,13 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(seconds: float | None) -> str:
-    """An age in its largest unit, so that it does not tick: 9 s, 6 m, 2 h, 3 d."""
+    """An age so exact that it does not tick: 9 s, 6 m, 2 h 30 m, 3 d 04 h."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
     whole = max(0, int(seconds))
-    for limit, size, unit in ((60, 1, "s"), (3_600, 60, "m"), (86_400, 3_600, "h")):
-        if whole < limit:
-            return f"{whole // size} {unit}"
-    return f"{whole // 86_400} d"
+    if whole >= 3_600:
+        return duration(whole - whole % 60)
+    return f"{whole} s" if whole < 60 else f"{whole // 60} m"
 
 
 def clock(stamp: float | None) -> str:

@@ -25,7 +25,9 @@ class Lag:
         """
         log = shown.snapshot.log
         if log.total != self._total:
-            self._total, self._arrived = log.total, shown.now
+            # What was there at the first look came before it: history, not a flood.
+            self._arrived = shown.now if self._total >= 0 else self._arrived
+            self._total = log.total
         newest = log.tail(1)
         if shown.paused_at is not None or not newest or shown.now - self._arrived > _ARRIVING:
             return None

@@ -143,7 +143,7 @@ def _engine(now: float) -> EngineView:
         version="0.5.23",
         model="/models/Kimi-K2.6",
         knobs={
-            "drafter": "DFLASH",
+            "algorithm": "DFLASH",
             "block size": "8",
             "budget": "60",
             "top-k": "8",
@@ -158,9 +158,9 @@ def _ready(now: float) -> Readiness:
     detail = {
         "unit": "active (running), main pid 4242",
         "log": "says it is ready, under this invocation",
-        "port owner": "pid 4242 of this unit listens on 30000",
-        "health": "/health answered 200 in 4 ms, 12 s ago",
-        "configuration": "server reports every flag of the command line",
+        "port owner": "port 30000 is the unit's, pid 4242",
+        "health": "/health 200",
+        "configuration": "reports the unit's own command line",
     }
     evidence = tuple(
         Evidence(name, Verdict.PROVED, words, now - 12) for name, words in detail.items()
@@ -278,9 +278,9 @@ def loading(now: float = NOW) -> Snapshot:
     evidence = (
         Evidence("unit", Verdict.PROVED, "active (running), main pid 5150"),
         Evidence("log", Verdict.MISSING, "has not said that it is ready"),
-        Evidence("port owner", Verdict.MISSING, "nobody listens on 30000"),
-        Evidence("health", Verdict.MISSING, "connection refused"),
-        Evidence("configuration", Verdict.CONSISTENT, "the log's server_args agree with the flags"),
+        Evidence("port owner", Verdict.MISSING, "port 30000 is closed"),
+        Evidence("health", Verdict.MISSING, "no answer yet"),
+        Evidence("configuration", Verdict.MISSING, "not reported by the server yet"),
     )
     bar = "Loading safetensors checkpoint shards:  62% Completed | 40/64 [02:31<01:32,  3.9s/it]"
     log = log_of(("[2026-09-21 14:10:41 TP3] Load weight begin. avail mem=94.71 GB",), now)

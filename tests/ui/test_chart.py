@@ -131,8 +131,8 @@ def test_a_young_history_is_not_lost_in_an_empty_chart() -> None:
 
 
 def test_bars_tell_nothing_little_almost_all_and_all_apart() -> None:
-    pictures = [bar(share, 10, Ink.TEXT, UNICODE).text for share in (0, 0.001, 0.99, 1.0)]
-    assert pictures == ["─" * 10, "╸" + "─" * 9, "━" * 9 + "╸", "━" * 10]
+    pictures = [bar(share, 10, Ink.TEXT, UNICODE).text for share in (0, 0.001, 0.006, 0.99, 1.0)]
+    assert pictures == ["─" * 10, "─" * 10, "╸" + "─" * 9, "━" * 9 + "╸", "━" * 10]
     assert bar(7.0, 4, Ink.TEXT, UNICODE).text == "━━━━"
     assert bar(-1.0, 4, Ink.TEXT, UNICODE).text == "────"
     for unknown in (None, math.nan):

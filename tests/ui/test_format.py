@@ -63,7 +63,8 @@ def test_rate(value: float, text: str) -> None:
 @pytest.mark.parametrize(
     ("seconds", "text", "age"),
     [(-3, "0 s", "0 s"), (9.4, "9 s", "9 s"), (59.6, "1 m 00 s", "59 s"), (372, "6 m 12 s", "6 m"),
-     (7_500, "2 h 05 m", "2 h"), (273_600, "3 d 04 h", "3 d")],
+     (7_500, "2 h 05 m", "2 h 05 m"), (5_459, "1 h 30 m", "1 h 30 m"),
+     (273_600, "3 d 04 h", "3 d 04 h")],
 )  # fmt: skip
 def test_spans(seconds: float, text: str, age: str) -> None:
     assert fmt.duration(seconds) == text

@@ -16,6 +16,7 @@ from textual.widgets import Static
 
 from ddtui.config.paths import find_config
 from ddtui.ui.actions import Scope
+from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.palette import actions_of, keymap_of, scope_of
 from ddtui.ui.screens.modal import Modal
 
@@ -23,7 +24,9 @@ ABOUT = {
     Scope.APP: "ddtui shows one host. Nothing on it changes unless you confirm it.",
     Scope.MONITOR: (
         "The monitor shows what is known of the host now. A figure carries its source; one that is "
-        "out of date looks faded and says how old it is."
+        "out of date looks faded and says how old it is. Evidence for readiness: {ok} proved, "
+        "{maybe} nothing against it, {pending} not known yet, {failed} against it. The line beside "
+        "a GPU is its utilization, 0 to 100 %, over the last minutes, with now at the right."
     ),
     Scope.LOG: (
         "The log shows the unit's journal. Letters tell the level: E error, W warning, I info, "
@@ -76,7 +79,7 @@ class HelpScreen(Modal[None]):
             box.border_title = Content(f" Help: {scope.title()} ")
             box.border_subtitle = Content(" esc closes ")
             with VerticalScroll():
-                yield Static(Content(ABOUT[scope]), id="about")
+                yield Static(Content(self._about(scope)), id="about")
                 yield Static(id="keys")
 
     def on_mount(self) -> None:
@@ -94,6 +97,12 @@ class HelpScreen(Modal[None]):
     def action_scroll(self, step: int) -> None:
         """Scroll by lines."""
         self.query_one(VerticalScroll).scroll_relative(y=step, animate=False)
+
+    def _about(self, scope: Scope) -> str:
+        settings = getattr(self.app, "settings", None)
+        glyphs = ASCII if settings is not None and settings.ascii else UNICODE
+        marks = {name: getattr(glyphs, name) for name in ("ok", "maybe", "pending", "failed")}
+        return ABOUT[scope].format(**marks)
 
     def _fill(self) -> None:
         colors = self.app.theme_variables

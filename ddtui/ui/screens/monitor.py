@@ -20,7 +20,7 @@ from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.load import LoadPanel, warning_rows
 from ddtui.ui.widgets.log_tail import LogTail
 from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
-from ddtui.ui.widgets.readiness import ReadinessPanel, has_loaded
+from ddtui.ui.widgets.readiness import ReadinessPanel, has_loaded, long_summary
 from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows
 from ddtui.ui.widgets.too_small import TooSmall
 
@@ -103,6 +103,8 @@ def needs(shown: Shown, width: int, height: int) -> Need:
         phases = len([each for each in shot.load.phases if each.phase is not Phase.READY])
     warnings = len(warning_rows(shot.load, shown)) if shot.load is not None else 0
     view = shown.reconfiguration
+    # In half the width, where panels stand beside each other.
+    summary = len(long_summary(shot.readiness, (width // 2 if width >= 100 else width) - 4))
     return Need(
         change=len(compact_rows(view, shown, width - 4)) if view is not None else 0,
         gpus=len(shot.gpus),
@@ -111,5 +113,5 @@ def needs(shown: Shown, width: int, height: int) -> Need:
         loading=is_loading,
         phases=phases,
         warnings=warnings,
-        evidence=max(1, len(shot.readiness.evidence)) + has_loaded(shot),
+        evidence=max(1, len(shot.readiness.evidence)) + has_loaded(shot) + summary,
     )

@@ -9,6 +9,9 @@ from textual.renderables.digits import DIGITS, DIGITS3X3_BOLD
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row
 
+_NOTHING = 0.005
+"""Share below which a figure beside the bar says 0 %."""
+
 
 def bar(fraction: float | None, width: int, ink: Ink, glyphs: Glyphs) -> Row:
     """A bar of `width` cells; without a fraction only its track."""
@@ -17,8 +20,10 @@ def bar(fraction: float | None, width: int, ink: Ink, glyphs: Glyphs) -> Row:
     if fraction is None or not math.isfinite(fraction):
         return Row(" " * width, Ink.TRACK)
     share = min(1.0, max(0.0, fraction)) * width
-    # Nothing and something must look different, and so must all and almost all.
-    if 0 < share < 0.5:
+    # Nothing (0 %) and something must look different, and so must all and almost all.
+    if fraction < _NOTHING:
+        share = 0.0
+    elif share < 0.5:
         share = 0.5
     whole = int(share)
     half = share - whole >= 0.5 and whole < width

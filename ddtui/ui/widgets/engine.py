@@ -73,7 +73,7 @@ def _absent_words(shown: Shown) -> str:
 def _source_words(figure: Figure | None, shown: Shown, *, short: bool) -> tuple[str, Ink]:
     """Where a figure comes from, and its age when that matters."""
     if figure is None:
-        return "no source", Ink.DIM
+        return "idle" if shown.snapshot.engine.idle else "no source", Ink.DIM
     age = figure.age(shown.now)
     note = f", {fmt.clean(figure.note)}" if figure.note else ""
     source = f"{fmt.clean(figure.source)}{note}"
@@ -81,9 +81,9 @@ def _source_words(figure: Figure | None, shown: Shown, *, short: bool) -> tuple[
         return source, Ink.LABEL
     if shown.figure_stale(figure):
         stale = f"stale {fmt.ago(age)}"
-        return stale if short else f"{source}, {stale}", Ink.WARN
-    if age > AGE_SHOWN:
-        return f"{source}, {fmt.ago(age)} ago", Ink.LABEL
+        return stale if short else f"{stale}, {source}", Ink.WARN
+    if age > AGE_SHOWN:  # before the source: where there is little room the source is cut
+        return f"{fmt.ago(age)} ago, {source}", Ink.LABEL
     return source, Ink.LABEL
 
 
@@ -96,13 +96,26 @@ def acceptance(engine: EngineView) -> Figure | None:
     return engine.acceptance_length or engine.acceptance_lifetime
 
 
-def _big(text: str, unit: str, ink: Ink, shown: Shown) -> list[Row]:
-    """A figure in large digits with its unit; where it comes from is added where there is room."""
-    rows = big_digits(text, ink, shown.glyphs)
-    width = max(row.width for row in rows) + 1
-    rows[1].to(width).add(unit, Ink.TEXT)
+def _big(text: str, unit: str, ink: Ink, shown: Shown, places: int) -> list[Row]:
+    """A figure in large digits with its unit; where it comes from is added where there is room.
+
+    It ends at `places` cells whatever it is, so that nothing moves when it gets longer.
+    """
+    rows = [
+        Row().to(max(0, places - row.width)).extend(row) if row.width else row
+        for row in big_digits(text, ink, shown.glyphs)
+    ]
+    width = max([places, *(row.width for row in rows)]) + 1
+    above, _, beside = unit.rpartition(" ")
+    rows[0].to(width).add(above, Ink.TEXT)
+    rows[1].to(width).add(beside, Ink.TEXT)
     rows[2].to(width)
     return rows
+
+
+def _places(digits: int, shown: Shown, *, point: bool = False) -> int:
+    """Cells of that many large digits, and of a point among them."""
+    return digits * (1 if shown.glyphs.ascii else 3) + point
 
 
 def _tall(shown: Shown, width: int, height: int) -> list[Row]:
@@ -110,10 +123,13 @@ def _tall(shown: Shown, width: int, height: int) -> list[Row]:
     length, throughput = acceptance(engine), engine.throughput
     speed_ink = Ink.DIM if engine.idle else _value_ink(throughput, Ink.THROUGHPUT, shown)
     speed = fmt.tokens_per_second(throughput.value if throughput else None)
-    left = _big(speed, "tok/s", speed_ink, shown)
+    left = _big(speed, "tok/s", speed_ink, shown, _places(4, shown))
     taken = fmt.number(length.value if length else None, 2)
-    unit = "accepted/pass" if width >= 52 else "accepted"
-    right = _big(taken, unit, _value_ink(length, Ink.ACCEPTANCE, shown), shown)
+    most = max(length.value if length else 0.0, largest(engine.acceptance_history))
+    places = _places(3 + (most >= 9.995), shown, point=True)
+    right = _big(
+        taken, "acceptance length", _value_ink(length, Ink.ACCEPTANCE, shown), shown, places
+    )
     short = width < 84
     words, ink = _source_words(throughput, shown, short=short)
     left[2].add(*("idle", Ink.LABEL) if engine.idle else (words, ink))
@@ -197,8 +213,13 @@ def _low(shown: Shown, width: int, height: int) -> list[Row]:
     pieces = []
     speed = fmt.tokens_per_second(throughput.value if throughput else None)
     for text, unit, figure, ink in (
-        (speed, "tok/s", throughput, Ink.THROUGHPUT),
-        (fmt.number(length.value if length else None, 2), "accepted/pass", length, Ink.ACCEPTANCE),
+        (speed.rjust(5), "tok/s", throughput, Ink.THROUGHPUT),
+        (
+            fmt.number(length.value if length else None, 2).rjust(5),
+            "acceptance length" if width >= 60 else "acceptance",
+            length,
+            Ink.ACCEPTANCE,
+        ),
     ):
         idle = engine.idle and figure is throughput
         words, word_ink = (

@@ -57,12 +57,14 @@ SLOW_SOURCE_WARN = 6.0
 """Seconds without a word on a live link from which that is said."""
 
 
-def readiness_row(readiness: Readiness, now: float, glyphs: Glyphs, *, stale: bool) -> Row:
-    """The readiness badge, and for how long it has stood."""
+def readiness_row(
+    readiness: Readiness, now: float, glyphs: Glyphs, *, stale: bool, since: bool = True
+) -> Row:
+    """The readiness badge, and (`since`) for how long it has stood."""
     symbol, badge = readiness_look(readiness.state, glyphs)
     ink = Ink.DIM if stale else badge
     row = Row(f" {symbol} {str(readiness.state).upper()}{'?' if stale else ''} ", ink)
-    if readiness.since is not None:
+    if since and readiness.since is not None:
         row.add(f" {fmt.ago(now - readiness.since)}", Ink.LABEL)
     return row
 
@@ -102,6 +104,10 @@ def _first(shown: Shown, width: int) -> Row:
         left.add("  ").add(f" PAUSED at {fmt.clock(shown.paused_at)} ", Ink.BADGE)
     stale = shown.faded
     right = readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale).add(" ")
+    if left.width + right.width >= width:  # how old all of it is matters more
+        since = not shown.faded
+        right = readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale, since=since)
+        right.add(" ")
     unit = shot.unit
     if unit is not None:
         state = f"{unit.active_state} ({unit.sub_state})"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from ddtui.core.snapshot import Evidence, Snapshot, Verdict
+from rich.cells import cell_len
+
+from ddtui.core.snapshot import Evidence, Readiness, Snapshot, Verdict
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import Ink, Row
+from ddtui.ui.ink import Ink, Row, wrapped
 from ddtui.ui.shown import Shown, loading
 from ddtui.ui.widgets.canvas import Drawing, Panel
 from ddtui.ui.widgets.load import summary_row
 
 _NAME = 13
+_TITLE = 16
+"""Cells of the frame's upper line that are not the summary's."""
 
 
 class ReadinessPanel(Panel):
@@ -19,18 +23,34 @@ class ReadinessPanel(Panel):
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         readiness = shown.snapshot.readiness
         drawing = Drawing(title=Row("Readiness", Ink.TITLE), faded=shown.faded)
-        if readiness.summary:
-            drawing.title.add(f"  {readiness.summary}", Ink.LABEL)
-        drawing.rows = readiness_rows(shown, width)[:height]
+        if readiness.summary and not long_summary(readiness, width):
+            drawing.title.add(f"  {fmt.clean(readiness.summary)}", Ink.LABEL)
+        drawing.rows = readiness_rows(shown, width, height)[:height]
         return drawing
 
 
-def readiness_rows(shown: Shown, width: int) -> list[Row]:
-    """One line for each piece of evidence, then how long the load took."""
+def long_summary(readiness: Readiness, width: int) -> list[Row]:
+    """The summary in lines, where a title of `width` has no room for it; else nothing."""
+    if cell_len(readiness.summary) <= width - _TITLE:
+        return []
+    return wrapped(readiness.summary, width, Ink.STRONG)
+
+
+def readiness_rows(shown: Shown, width: int, height: int) -> list[Row]:
+    """The summary where it is long, each piece of evidence, then how long the load took.
+
+    Evidence that is too long for a line gets more of them where there are some to spare.
+    """
     shot = shown.snapshot
-    rows = [evidence_row(each, shown.glyphs, width) for each in shot.readiness.evidence]
-    if not rows:
-        rows = [Row("nothing is known yet", Ink.LABEL)]
+    evidence = shot.readiness.evidence
+    rows = long_summary(shot.readiness, width)
+    spare = height - len(rows) - max(1, len(evidence)) - has_loaded(shot)
+    for each in evidence:
+        lines = evidence_rows(each, shown.glyphs, width, 1 + max(0, spare))
+        spare -= len(lines) - 1
+        rows += lines
+    if not evidence:
+        rows.append(Row("nothing is known yet", Ink.LABEL))
     if shot.load is not None and has_loaded(shot):
         rows.append(summary_row(shot.load, shown).cut(width))
     return rows
@@ -41,8 +61,8 @@ def has_loaded(snapshot: Snapshot) -> bool:
     return snapshot.load is not None and snapshot.load.finished and not loading(snapshot)
 
 
-def evidence_row(evidence: Evidence, glyphs: Glyphs, width: int) -> Row:
-    """One piece: what it says by symbol, with words where there is room for them."""
+def evidence_rows(evidence: Evidence, glyphs: Glyphs, width: int, most: int) -> list[Row]:
+    """One piece in at most `most` lines: what it says by symbol, with words where they fit."""
     symbol, ink = {
         Verdict.PROVED: (glyphs.ok, Ink.GOOD),
         Verdict.CONSISTENT: (glyphs.maybe, Ink.TEXT),
@@ -53,4 +73,13 @@ def evidence_row(evidence: Evidence, glyphs: Glyphs, width: int) -> Row:
     if width >= 76:
         row.put(str(evidence.verdict), 11, ink)
     detail = Ink.BAD if evidence.verdict is Verdict.AGAINST else Ink.TEXT
-    return row.add(fmt.clean(evidence.detail), detail).cut(width)
+    words = fmt.clean(evidence.detail)
+    if row.width + cell_len(words) <= width or most <= 1:
+        return [row.add(words, detail).cut(width)]
+    first, *more = wrapped(words, width - row.width, detail)
+    rows = [Row().extend(row).extend(first), *(Row().to(row.width).extend(each) for each in more)]
+    if len(rows) <= most:
+        return rows
+    left = " ".join(each.text.strip() for each in rows[most - 1 :])
+    begin = row if most == 1 else Row().to(row.width)
+    return [*rows[: most - 1], Row().extend(begin).add(left, detail).cut(width)]

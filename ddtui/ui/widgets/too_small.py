@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ddtui.ui import format as fmt
 from ddtui.ui.ink import Ink, Row
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.alerts import link_words
@@ -18,10 +19,14 @@ class TooSmall(Canvas):
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         stale = shown.faded
         shot, has = shown.snapshot, self.app.size
+        host = Row(fmt.clean(shot.host)[:40], Ink.STRONG)
+        if shot.simulated:
+            host = Row(" SIMULATED ", Ink.BADGE).add(" ").extend(host)
         rows = [
             Row(f"{shown.glyphs.warn} terminal too small", Ink.WARN),
+            host,
             Row(f"needs {LEAST_WIDTH}x{LEAST_HEIGHT}, has {has.width}x{has.height}"),
-            Row(shot.host, Ink.STRONG).add("  ").extend(link_row(shown)),
+            link_row(shown),
             readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale),
         ]
         if words := link_words(shown):
