@@ -40,6 +40,7 @@ class ChoiceScreen(Modal[str | None]):
     ChoiceScreen > OptionList {
         width: 96%; max-width: 44; height: auto; max-height: 80%;
         background: $surface; border: round $primary; padding: 0 1;
+        &:focus { border: round $primary; }
     }
     """
 
