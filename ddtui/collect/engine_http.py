@@ -31,6 +31,8 @@ UNIT_PATIENCE = 2.0
 READY = "/ready"
 """Answers at once, from the engine's own state, where /health generates a token and takes a second
 (since 0.5.20)."""
+OBJECTION = 0.15
+"""Seconds that /health gets to contradict /ready."""
 HEALTH_TIMEOUT = 25.0
 """The engine itself gives up after 20 s."""
 HEALTH_SLOW = 2.0
@@ -137,6 +139,8 @@ class HealthPoll:
         self._emit = emit
         self._clock = clock
         self._asked_at = 0.0
+        self._denied_at = 0.0
+        """When /health last said anything but 200."""
 
     async def run(self, interval: float, nudge: Nudge) -> None:  # noqa: ARG002 - its own pace
         """Ask for ever, one request at a time."""
@@ -165,6 +169,7 @@ class HealthPoll:
                 self._standing.say()
             answer = await request
         except NoAnswer as exc:
+            self._denied_at = asyncio.get_running_loop().time()
             self._standing.silent(exc)
             error = "port closed" if exc.closed else exc.error
             self._emit(
@@ -178,6 +183,8 @@ class HealthPoll:
     def _take(self, answer: Answer, path: str, invocation: str) -> None:
         if invocation != self._observed.invocation:
             return  # the answer of an engine that is gone
+        if answer.status != 200:
+            self._denied_at = asyncio.get_running_loop().time()
         self._standing.answered(answer, path)
         self._standing.say()
         self._emit(
@@ -185,18 +192,22 @@ class HealthPoll:
         )
 
     async def watch_ready(self, interval: float, nudge: Nudge) -> None:
-        """Ask /ready for ever, once each time that the engine may just have become ready.
+        """Ask /ready for ever, once each time that the engine's log says that it is ready.
 
-        What is wrong is left for /health to say.
+        Not sooner, and only where /health, asked at the same moment, does not say otherwise at
+        once: another kind of server may say 200 to whatever it is asked.
         """
-        asked: tuple[str, int] | None = None
+        loop = asyncio.get_running_loop()
+        asked = 0
         while True:
             invocation, announced = self._observed.invocation, self._observed.announced
-            if invocation and self._observed.port_known and asked != (invocation, announced):
-                asked = (invocation, announced)
-                with suppress(NoAnswer):
+            said = bool(invocation) and self._observed.said_ready == invocation
+            if said and asked != announced:
+                asked, began = announced, loop.time()
+                with suppress(NoAnswer):  # what is wrong is left for /health to say
                     answer = await self._client.get(READY, HEALTH_SLOW)
-                    if answer.status == 200:
+                    await asyncio.sleep(OBJECTION if answer.status == 200 else 0)
+                    if answer.status == 200 and self._denied_at < began:
                         self._take(answer, READY, invocation)
             await _pause(nudge, self._standing, announced, interval)
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 
 from ddtui.core.engine import Engine
+from ddtui.core.events import Phase
 from ddtui.core.samples import (
     CheckpointSample,
     EngineSample,
@@ -47,6 +48,8 @@ class Observed:
         """Requests running now by the engine's own figures."""
         self.announced = 0
         """How often the present invocation's log has said that it can be asked."""
+        self.said_ready = ""
+        """The last invocation whose log said that it is ready."""
         self._changed = asyncio.Event()
 
     def apply(self, sample: Sample) -> None:
@@ -62,22 +65,24 @@ class Observed:
             case CheckpointSample() if sample.role == "target" and sample.disk != self.model_disk:
                 self.model_disk = sample.disk
                 self.notify()
-            case JournalSample() if self._announces(sample):
+            case JournalSample() if announced := self._announcements(sample):
                 self.announced += 1
+                if Phase.READY in announced:
+                    self.said_ready = self.invocation
                 self.notify()
             case EngineSample():
                 self.running = sample.counters.running
             case _:
                 pass
 
-    def _announces(self, sample: JournalSample) -> bool:
+    def _announcements(self, sample: JournalSample) -> set[Phase]:
         invocation = self.invocation
-        return bool(invocation) and any(
-            line.invocation == invocation
-            and not line.from_manager
-            and self._engine.announces(line.text)
+        found = {
+            self._engine.announces(line.text)
             for line in sample.lines
-        )
+            if invocation and line.invocation == invocation and not line.from_manager
+        }
+        return {phase for phase in found if phase is not None}
 
     def found_unit(self, name: str | None) -> None:
         """The unit has been found (or lost)."""

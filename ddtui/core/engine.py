@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from ddtui.core.events import AnyEvent
+from ddtui.core.events import AnyEvent, Phase
 from ddtui.core.samples import EngineCounters, JournalLine, ServerInfoSample
 from ddtui.core.signatures import Signatures
 
@@ -63,8 +63,8 @@ class LogDialect(Protocol):
 class Engine(LogDialect, LogLabels, Protocol):
     """An inference engine's own formats, as pure functions."""
 
-    def announces(self, text: str) -> bool:
-        """Whether a line says that the port is open, or that the engine is ready: ask it now."""
+    def announces(self, text: str) -> Phase | None:
+        """WARMUP for a line that says that the port is open, READY for one that says so."""
         ...
 
     def port(self, command_line: Sequence[str]) -> int:

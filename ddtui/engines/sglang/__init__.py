@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from ddtui.core.engine import LogReader
+from ddtui.core.events import Phase
 from ddtui.core.samples import EngineCounters, ServerInfoSample
 from ddtui.core.signatures import Signatures, parse_signatures
 from ddtui.engines.sglang import endpoints, flags, knobs, log_lines, metrics
@@ -38,8 +39,8 @@ class SGLang:
         """Whether a line is among the first of a start: the launcher's hint, the arguments."""
         return log_lines.begins_run(text)
 
-    def announces(self, text: str) -> bool:
-        """Whether a line says that the HTTP server listens, or that the engine is ready."""
+    def announces(self, text: str) -> Phase | None:
+        """WARMUP for the line of the HTTP server that listens, READY for `fired up`."""
         return log_lines.announces(text)
 
     def signatures(self) -> Signatures:

@@ -11,6 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
+from ddtui.core.events import Phase
 from ddtui.core.journal_text import BAR
 
 _RANK = re.compile(r"(?:[.,]\d+)?((?: [A-Z_]+\d+)*)")
@@ -142,12 +143,14 @@ def begins_run(text: str) -> bool:
     return "sglang/launch_server.py:" in text[:300] and "UserWarning" in text[:400]
 
 
-def announces(text: str) -> bool:
-    """Whether a line says that the HTTP server listens, or that the engine is ready."""
+def announces(text: str) -> Phase | None:
+    """WARMUP for the line of the HTTP server that listens, READY for `fired up`."""
     if text.startswith("INFO:     Uvicorn running on "):
-        return True
+        return Phase.WARMUP
     start = message_start(text)
-    return start >= 0 and text.startswith("The server is fired up", start)
+    if start >= 0 and text.startswith("The server is fired up", start):
+        return Phase.READY
+    return None
 
 
 def without_torch_rank(text: str) -> str:

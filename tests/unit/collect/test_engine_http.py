@@ -36,6 +36,8 @@ METRICS = (CAPTURES / "sglang-fresh-dflash.during.metrics.txt").read_bytes()
 LOADS = (CAPTURES / "sglang-fresh-dflash.after.v1_loads.txt").read_bytes()
 INFO = (CAPTURES / "sglang-fresh-dflash.after.server_info.txt").read_bytes()
 
+FIRED_UP = "[2026-11-29 12:00:00] The server is fired up and ready to roll!"
+
 Handler = Callable[[httpx.Request], httpx.Response]
 
 
@@ -153,7 +155,7 @@ async def test_a_closed_port_is_waited_for(
         await run.nudge.step(3)
         assert last_word(recorder) == (SourceStatus.WAITING, "port 30000 is closed")
         assert recorder.of(HealthSample)[-1].error == "port closed"
-        assert set(server.asked) == {"/ready", "/health"}
+        assert set(server.asked) == {"/health"}
         server.open = True
         await run.nudge.step(3)
     assert last_word(recorder)[0] is SourceStatus.LIVE
@@ -296,7 +298,7 @@ async def test_a_port_that_nobody_named_is_not_asked(
     "text",
     [
         "INFO:     Uvicorn running on http://127.0.0.1:30000 (Press CTRL+C to quit)",
-        "[2026-11-29 12:00:00] The server is fired up and ready to roll!",
+        FIRED_UP,
     ],
 )
 async def test_it_is_asked_as_soon_as_it_says_so(
@@ -326,16 +328,24 @@ async def test_ready_is_believed_before_health_has_generated_its_token(
     run = Run(host, observed)
     async with collecting(run.collector, host, recorder):
         await run.nudge.step(5)
+        assert server.count("/ready") == 0  # the log does not say so yet
+        observed.apply(JournalSample(1.0, "journal", (JournalLine(1.0, FIRED_UP, "1"),), "c"))
+        await recorder.until(lambda: bool(recorder.of(HealthSample)), 5)
     said = [(sample.endpoint, sample.status) for sample in recorder.of(HealthSample)]
     assert said == [("/ready", 200)]
     assert server.count("/ready") == server.count("/health") == 1
 
 
-async def test_a_ready_that_is_not_there_or_not_yet_says_nothing(
-    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+@pytest.mark.parametrize("ready", [b"", 404, 503])
+async def test_ready_is_not_believed_against_health(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder, ready: bytes | int
 ) -> None:
-    server["/ready"], server["/health"] = 503, 503
-    await Run(host, observed)(recorder, 4)
+    server["/ready"], server["/health"] = ready, 503
+    observed.apply(JournalSample(1.0, "journal", (JournalLine(1.0, FIRED_UP, "1"),), "c"))
+    run = Run(host, observed)
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(4)
+        await asyncio.sleep(2 * engine_http.OBJECTION)
     assert {sample.endpoint for sample in recorder.of(HealthSample)} == {"/health"}
     assert server.count("/ready") == 1
 
