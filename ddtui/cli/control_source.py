@@ -16,7 +16,7 @@ from ddtui.cli.changing import controller_for
 from ddtui.cli.live import Watched
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.errors import ConfigError
-from ddtui.config.load import Loaded
+from ddtui.config.load import Loaded, load
 from ddtui.config.preset_edit import save_preset
 from ddtui.config.presets import PROJECT_FILE, Presets
 from ddtui.control.controller import Controller
@@ -77,10 +77,12 @@ class ControlOfHost:
     @property
     def reconfiguration(self) -> ReconfigurationView | None:
         """See ControlSource."""
-        record = self._control.running
-        if record is not None and record.steps:
+        record, left = self._control.running, self._left
+        here = record is not None and bool(record.steps)
+        if record is not None and here and (left is None or left.began < record.began):
             return view_of(record, self._said, self._question)
-        return None if self._left is None else view_of(self._left, "", None, interrupted=True)
+        # Not ended, and not carried on here: by another ddtui that has the lock, or by nobody.
+        return None if left is None else view_of(left, "", None, elsewhere=self._holder)
 
     @property
     def holder(self) -> str:
@@ -119,7 +121,10 @@ class ControlOfHost:
 
     def presets(self) -> Sequence[PresetView]:
         """See ControlSource."""
-        found = self._presets()
+        try:
+            found = self._presets()
+        except ConfigError as error:
+            raise ControlProblem("; ".join(map(str, error.problems))) from error
         return [
             PresetView(
                 name,
@@ -284,7 +289,7 @@ async def screen_control(source: Watched, loaded: Loaded) -> AsyncIterator[Contr
     changes = _Changes()
     control = ControlOfHost(
         controller_for(source, loaded, changes),
-        lambda: presets_for(loaded, source.name),
+        lambda: presets_for(_read_again(loaded), source.name),
         loaded,
         source.past_loads,
         source.engine.flags,
@@ -296,6 +301,11 @@ async def screen_control(source: Watched, loaded: Loaded) -> AsyncIterator[Contr
         await asyncio.to_thread(changes.close)
 
 
+def _read_again(loaded: Loaded) -> Loaded:
+    """The configuration as its file is now: presets may have been saved, or edited."""
+    return load(loaded.path.file if loaded.path.required or loaded.exists else None)
+
+
 def _problem(error: HostError | StoreError) -> ControlProblem:
     if isinstance(error, StoreError):
         return ControlProblem(f"{error.what}: {error.why}", error.remedy)
@@ -303,9 +313,12 @@ def _problem(error: HostError | StoreError) -> ControlProblem:
 
 
 def view_of(
-    record: ChangeRecord, said: str, question: Question | None, *, interrupted: bool = False
+    record: ChangeRecord, said: str, question: Question | None, *, elsewhere: str | None = None
 ) -> ReconfigurationView:
-    """A record as the screens show it."""
+    """A record as the screens show it.
+
+    `elsewhere` is given for one that is not carried on here: who has the lock, empty for nobody.
+    """
     cause = record.cause or {}
     return ReconfigurationView(
         id=record.id,
@@ -333,8 +346,8 @@ def view_of(
         evidence=tuple(map(str, cause.get("evidence", ()))),
         remedy=str(cause.get("remedy", "")),
         question=question,
-        here=not interrupted,
-        interrupted=interrupted,
+        here=elsewhere is None,
+        interrupted=elsewhere == "",
     )
 
 
@@ -343,8 +356,8 @@ def _steps(record: ChangeRecord, said: str) -> tuple[StepView, ...]:
     failed = record.ending in {"failed", "degraded", "unknown"}
     taken: list[StepView] = []
     steps = [each for each in record.steps if each.step not in {"planned", record.ending}]
-    ends = [each.at for each in steps[1:]] + [record.ended]
-    for step, end in zip(steps, ends, strict=True):
+    ends = [*(each.at for each in steps[1:]), record.ended]
+    for step, end in zip(steps, ends, strict=False):  # of no steps yet there is no end either
         last = step is steps[-1]
         status = StepStatus.DONE
         if last:
@@ -354,9 +367,9 @@ def _steps(record: ChangeRecord, said: str) -> tuple[StepView, ...]:
         seconds = None if end is None else max(0.0, end - step.at)
         detail = said if last and said else step.detail
         taken.append(StepView(step.step, status, step.at, seconds, detail))
-    if record.ending or not taken:
+    if record.ending:
         return tuple(taken)
     names = [each.value for each in _ORDER]
-    here = taken[-1].name
+    here = taken[-1].name if taken else ""
     following = names[names.index(here) + 1 :] if here in names else names
     return (*taken, *(StepView(name, StepStatus.PENDING) for name in following))

@@ -192,7 +192,9 @@ class DdtuiApp(App[object], inherit_bindings=False):
         if desk is None or desk.carrying_on:
             return
         changing = desk.view is not None and not desk.view.ending
-        if changing or any(isinstance(each, PresetsScreen) for each in self.screen_stack):
+        unknown = not desk.looked and self.source.snapshot(self.clock()).unit is not None
+        shown = any(isinstance(each, PresetsScreen) for each in self.screen_stack)
+        if changing or shown or unknown:
             await desk.look()
 
     def on_change_dismissed(self) -> None:

@@ -41,6 +41,8 @@ class ControlDesk:
         self.control = control
         self.read_only = read_only
         self.trouble = ""
+        self.looked = False
+        """Whether it is known by now if a change was interrupted, or another one is at it."""
         self._app = app
         self._snapshot = snapshot
         self._clock = clock
@@ -106,6 +108,7 @@ class ControlDesk:
             self.trouble = problem.what
         else:
             self.trouble = ""
+            self.looked = True
 
     # ---- what is asked ----------------------------------------------------------------------
 

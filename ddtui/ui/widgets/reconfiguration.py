@@ -16,6 +16,8 @@ ENDED_SHOWN = 180.0
 """Seconds for which one that ended well is shown; one that did not stays until it is dismissed."""
 _NAME = 13
 _MOST_EVIDENCE = 6
+_DOUBT = frozenset({"overridden", "not reported"})
+"""What became of a change where the server resolved it otherwise, or does not tell."""
 _LOADING = frozenset({"starting", "loading"})
 
 
@@ -205,6 +207,8 @@ def proof_rows(view: ReconfigurationView, glyphs: Glyphs, width: int) -> list[Ro
 
 def _proof_row(proof: ProofView, glyphs: Glyphs, width: int) -> Row:
     symbol, ink = (glyphs.ok, Ink.GOOD) if proof.taken else (glyphs.failed, Ink.BAD)
+    if proof.outcome in _DOUBT:
+        symbol, ink = (glyphs.warn, Ink.WARN) if proof.resolved else (glyphs.maybe, Ink.TEXT)
     row = Row(f"{symbol} ", ink).add(fmt.clean(proof.outcome), ink).add(f"  {proof.name} ")
     row.add(fmt.clean(proof.requested or "not set"), Ink.STRONG)
     if proof.resolved is not None and proof.resolved != proof.requested:

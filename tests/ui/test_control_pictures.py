@@ -1,0 +1,131 @@
+"""Presets, questions and reconfigurations as pictures, with frozen clocks."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+from msgspec.structs import replace
+from textual.pilot import Pilot
+
+from ddtui.ui.app import DdtuiApp
+from ddtui.ui.screens.confirm import ConfirmScreen
+from tests.ui.control_world import (
+    HELD,
+    HOSTILE_PRESETS,
+    ROLLBACK,
+    FakeControl,
+    control_app,
+    failed,
+    in_force,
+    running,
+)
+from tests.ui.test_pictures import LARGE, MIDDLE, SMALL, SnapCompare
+
+SIZES = (SMALL, MIDDLE, LARGE)
+LEAST = (60, 16)
+
+
+def by_size(size: object) -> str:
+    return f"{size[0]}x{size[1]}" if isinstance(size, tuple) else str(size)
+
+
+def prepared(*keys: str) -> Callable[[Pilot[object]], Awaitable[None]]:
+    """Press keys, wait until plans are made and questions listen, then stop all timers."""
+
+    async def run(pilot: Pilot[object]) -> None:
+        app = pilot.app
+        assert isinstance(app, DdtuiApp)
+        for key in keys:
+            await pilot.press(key)
+            await until_planned(app)
+        await pilot.pause()
+        screen = app.screen
+        if isinstance(screen, ConfirmScreen):
+            screen._clock = lambda: 1_000.0  # it has been open for long
+            screen._look()
+        await pilot.pause()
+
+    return run
+
+
+async def until_planned(app: DdtuiApp) -> None:
+    """Wait for the plan of what is highlighted, and for a question that is on its way."""
+    control = app.desk.control if app.desk is not None else None
+    assert isinstance(control, FakeControl)
+    await asyncio.sleep(0.4)
+    await app.workers.wait_for_complete()
+    await asyncio.sleep(0.1)
+
+
+def app_with(scene: str = "live", **changes: object) -> DdtuiApp:
+    control = FakeControl()
+    for name, value in changes.items():
+        setattr(control, name, value)
+    return control_app(scene, control, key_clock=lambda: 0.0)
+
+
+@pytest.mark.parametrize("size", [LEAST, *SIZES], ids=by_size)
+def test_presets(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_with(), terminal_size=size, run_before=prepared("4", "j"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=by_size)
+def test_hostile_presets(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    app = app_with("hostile", listed=HOSTILE_PRESETS)
+    assert snap_compare(app, terminal_size=size, run_before=prepared("4", "j", "j", "j", "j"))
+
+
+@pytest.mark.parametrize("size", [LEAST, *SIZES], ids=by_size)
+def test_confirm(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_with(), terminal_size=size, run_before=prepared("4", "j", "a"))
+
+
+def test_confirm_without_a_word(snap_compare: SnapCompare) -> None:
+    app = app_with("idle")
+    assert snap_compare(app, terminal_size=MIDDLE, run_before=prepared("4", "a"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=by_size)
+def test_blocked(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    assert snap_compare(app_with(), terminal_size=size, run_before=prepared("4", "j", "j", "a"))
+
+
+def test_locked(snap_compare: SnapCompare) -> None:
+    app = app_with(holder="jonas@laptop since 2026-09-21 14:01:22: apply block16")
+    assert snap_compare(app, terminal_size=SMALL, run_before=prepared("4", "a"))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=by_size)
+@pytest.mark.parametrize("keys", [(), ("4",)], ids=["monitor", "presets"])
+def test_releasing(
+    size: tuple[int, int], keys: tuple[str, ...], snap_compare: SnapCompare
+) -> None:
+    app = app_with("live", reconfiguration=running("releasing", HELD))
+    assert snap_compare(app, terminal_size=size, run_before=prepared(*keys))
+
+
+@pytest.mark.parametrize("size", SIZES, ids=by_size)
+def test_loading(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    app = app_with("loading", reconfiguration=running("loading", "loading target"))
+    assert snap_compare(app, terminal_size=size, run_before=prepared())
+
+
+@pytest.mark.parametrize("size", SIZES, ids=by_size)
+@pytest.mark.parametrize("keys", [(), ("4",)], ids=["monitor", "presets"])
+def test_failed(size: tuple[int, int], keys: tuple[str, ...], snap_compare: SnapCompare) -> None:
+    app = app_with("failed", reconfiguration=failed())
+    assert snap_compare(app, terminal_size=size, run_before=prepared(*keys))
+
+
+def test_in_force(snap_compare: SnapCompare) -> None:
+    app = app_with("live", reconfiguration=in_force())
+    assert snap_compare(app, terminal_size=MIDDLE, run_before=prepared())
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE], ids=by_size)
+def test_rollback_question(size: tuple[int, int], snap_compare: SnapCompare) -> None:
+    view = replace(running("loading"), question=ROLLBACK)
+    app = app_with("failed", reconfiguration=view)
+    assert snap_compare(app, terminal_size=size, run_before=prepared())

@@ -1,0 +1,120 @@
+"""What the screens are told of changes, from the records of the controller."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ddtui.cli.control_source import ControlOfHost, view_of
+from ddtui.cli.preset_source import presets_for
+from ddtui.config.load import load
+from ddtui.core.change_record import ChangeRecord, StepRecord
+from ddtui.core.launch import Request
+from ddtui.core.load_history import LoadHistory
+from ddtui.ui.source import ControlProblem, StepStatus
+
+BEGAN = 1_790_000_000.0
+
+
+def record(*steps: str, ending: str = "", began: float = BEGAN) -> ChangeRecord:
+    taken = tuple(StepRecord(step, began + at) for at, step in enumerate(steps))
+    return ChangeRecord(
+        id=f"r{began:.0f}",
+        kind="apply",
+        host="ct200",
+        unit="llm.service",
+        who="mara@desk",
+        began=began,
+        ended=began + len(steps) if ending else None,
+        ending=ending,
+        steps=taken,
+    )
+
+
+def test_a_running_change_has_its_steps_and_those_to_come() -> None:
+    view = view_of(record("planned", "locked", "written"), "words within", None)
+    assert view.running
+    assert view.here
+    states = {each.name: each.status for each in view.steps}
+    assert states["locked"] is StepStatus.DONE
+    assert states["written"] is StepStatus.RUNNING
+    assert states["verifying"] is StepStatus.PENDING
+    assert next(each.detail for each in view.steps if each.name == "written") == "words within"
+
+
+def test_at_its_very_begin_all_steps_are_to_come() -> None:
+    view = view_of(record("planned"), "", None)
+    assert view.running
+    assert {each.status for each in view.steps} == {StepStatus.PENDING}
+
+
+@pytest.mark.parametrize("holder", ["", "jonas@laptop since then"])
+def test_one_that_is_not_carried_on_here_is_interrupted_unless_another_is_at_it(
+    holder: str,
+) -> None:
+    view = view_of(record("planned", "locked"), "", None, elsewhere=holder)
+    assert not view.here
+    assert view.interrupted is (holder == "")
+    assert view.running is bool(holder)
+
+
+class Controls:
+    """As much of a controller as is asked here."""
+
+    def __init__(self, history: list[ChangeRecord], running: ChangeRecord | None = None) -> None:
+        self.running = running
+        self._history = history
+
+    async def holder(self) -> str:
+        return "jonas@laptop"
+
+    async def history(self) -> list[ChangeRecord]:
+        return self._history
+
+
+def source(controls: Controls, folder: Path) -> ControlOfHost:
+    file = folder / "config.toml"
+    loaded = load(file) if file.exists() else load(None, {"DDTUI_CONFIG_FILE": str(file)})
+
+    def presets():  # type: ignore[no-untyped-def]
+        return presets_for(load(file), "ct200")
+
+    return ControlOfHost(controls, presets, loaded, LoadHistory(), lambda _argv: {})  # type: ignore[arg-type]
+
+
+async def test_a_newer_change_elsewhere_is_shown_before_one_that_ended_here(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("")
+    mine = record("planned", "in force", ending="in force")
+    other = record("planned", "locked", began=BEGAN + 60)
+    control = source(Controls([other, mine], running=mine), tmp_path)
+    before = control.reconfiguration
+    assert before is not None
+    assert before.ending == "in force"
+    await control.look()
+    after = control.reconfiguration
+    assert after is not None
+    assert after.id == other.id
+    assert after.running
+    assert not after.here
+    assert control.holder == "jonas@laptop"
+
+
+def test_a_saved_preset_is_listed_and_a_broken_file_is_told(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text("# mine\n")
+    control = source(Controls([]), tmp_path)
+    assert control.presets() == []
+    control.save_preset("mine", "a tree", Request("x", {"budget": 20}), "user")
+    (preset,) = control.presets()
+    assert (preset.name, preset.description, preset.request.knobs) == (
+        "mine",
+        "a tree",
+        {"budget": 20},
+    )
+    assert "# mine" in file.read_text()
+    with pytest.raises(ControlProblem, match="already"):
+        control.save_preset("mine", "", Request("x", {"budget": 20}), "user")
+    file.write_text("[presets.a]\nbudget = 'many'\n")
+    with pytest.raises(ControlProblem, match="budget"):
+        control.presets()
