@@ -7,7 +7,9 @@ to run on PostgreSQL as well.
 from __future__ import annotations
 
 import errno
+import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -47,14 +49,21 @@ _BY_ERRNO = {
 }
 
 
-def open_database(file: Path) -> Engine:
-    """Open a database file with the present schema.
+def open_database(file: Path, *, own_folder: bool = False) -> Engine:
+    """Open a database file with the present schema, for its owner's eyes only.
+
+    Args:
+        file: The database. It holds texts of units, with their secrets.
+        own_folder: Whether its folder is ddtui's alone, and is closed to others as well.
 
     Raises:
         StoreError: It cannot be used.
     """
     with failures(f"cannot open the database {file}"):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _make_private(file)
+        if own_folder:
+            _close_to_others(file.parent)
         engine = create_engine(
             URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_SECONDS}
         )
@@ -69,6 +78,27 @@ def open_database(file: Path) -> Engine:
             engine.dispose()
             raise
     return engine
+
+
+def _make_private(file: Path) -> None:
+    """Make the file, or take it and what SQLite keeps beside it from others' eyes."""
+    try:
+        # SQLite gives what it makes beside a database the database's own mode. One that is there
+        # is not opened: closing it would drop the locks that this process has on it.
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        for each in (file, *(Path(f"{file}{end}") for end in ("-wal", "-shm"))):
+            _close_to_others(each)
+
+
+def _close_to_others(path: Path) -> None:
+    """Take all rights from others, where it is ours and they have any."""
+    try:
+        status = path.stat()
+        if status.st_uid == os.geteuid() and status.st_mode & 0o077:
+            path.chmod(stat.S_IMODE(status.st_mode) & 0o700)
+    except FileNotFoundError:
+        return  # none is beside it, or another process has just ended and taken it away
 
 
 def _for_sqlite(engine: Engine) -> None:

@@ -60,7 +60,9 @@ class Store:
         from ddtui.store.reconfigurations import Reconfigurations  # noqa: PLC0415
 
         file = path if path is not None else data_folder() / FILE_NAME
-        engine = open_database(file)
+        # A folder that somebody named may be shared with others.
+        named = path is not None or os.environ.get(FOLDER_VARIABLE)
+        engine = open_database(file, own_folder=not named)
         where = str(file)
         return cls(engine, Loads(engine, where), Reconfigurations(engine, where), where)
 

@@ -57,6 +57,45 @@ def test_it_is_there_after_reopening(store: Store) -> None:
     again.close()
 
 
+def modes(folder: Path) -> dict[str, int]:
+    return {each.name: each.stat().st_mode & 0o777 for each in folder.iterdir()}
+
+
+def test_only_its_owner_may_read_it(store: Store) -> None:
+    store.loads.add("ct200", "u", record())
+    folder = Path(store.where).parent
+    assert modes(folder) == {"s.db": 0o600, "s.db-wal": 0o600, "s.db-shm": 0o600}
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_one_that_others_could_read_is_closed_to_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.delenv("DDTUI_DATA_DIR", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
+    folder = tmp_path / "ddtui"
+    first = Store.open()
+    first.loads.add("ct200", "u", record())
+    folder.chmod(0o755)
+    for each in folder.iterdir():
+        each.chmod(0o644)
+    second = Store.open()
+    assert len(second.loads.history("ct200")) == 1
+    assert set(modes(folder).values()) == {0o600}
+    assert len(modes(folder)) == 3
+    assert folder.stat().st_mode & 0o777 == 0o700
+    second.close()
+    first.close()
+
+
+def test_a_named_folder_keeps_its_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("DDTUI_DATA_DIR", str(tmp_path))
+    tmp_path.chmod(0o755)
+    Store.open().close()
+    assert tmp_path.stat().st_mode & 0o777 == 0o755
+    assert set(modes(tmp_path).values()) == {0o600}
+
+
 def test_the_same_invocation_is_kept_once_and_the_fuller_one_stays(store: Store) -> None:
     store.loads.add("ct200", "u", record())
     store.loads.add("ct200", "u", record(curve=(), memory_target=()))  # seen only from its log
