@@ -289,23 +289,41 @@ def _number(text: str) -> int:
 
 
 def parse_verify(text: str, unit: str) -> Verified:
-    """Read the answer of VERIFY_UNIT: only what is said of this unit counts."""
+    """Read the answer of VERIFY_UNIT: only what is said of this unit counts.
+
+    What was wrong with the unit before keeps nobody from changing it, or from rolling it back.
+    """
     lines = text.splitlines()
     if lines and lines[0].startswith("@absent"):
         return Verified(warnings=("systemd-analyze could not be asked on the host",))
     folder = next((each.removeprefix("@folder ") for each in lines if each[:8] == "@folder "), "")
     status = next((each.removeprefix("@status ") for each in lines if each[:8] == "@status "), "0")
-    said = [
-        clean(line.replace(f"{folder}/", ""), 300)
-        for line in lines
-        if line[:1] != "@" and line.strip() and (folder in line or unit in line)
-    ]
+    split = lines.index("@before") if "@before" in lines else len(lines)
+
+    def said_in(part: Sequence[str]) -> list[str]:
+        return [
+            clean(line.replace(f"{folder}/", ""), 300)
+            for line in part
+            if line[:1] != "@" and line.strip() and (folder in line or unit in line)
+        ]
+
+    said = said_in(lines[:split])
     if status == "0":
         return Verified(warnings=tuple(said))
-    fatal = [line for line in said if not _harmless(line)]
+    before = {_without_place(line) for line in said_in(lines[split:])}
+    fatal = [each for each in said if not _harmless(each) and _without_place(each) not in before]
     return Verified(errors=tuple(fatal), warnings=tuple(each for each in said if each not in fatal))
 
 
+def _without_place(line: str) -> str:
+    """A message without its line number, which a change moves."""
+    return re.sub(r"^(\S+):\d+: ", r"\1: ", line)
+
+
 def _harmless(line: str) -> bool:
-    """What the operator's own user may not see is no fault of the unit."""
-    return "Permission denied" in line or "Failed to create " in line
+    """What systemd passes over, or the operator's own user may not see, stops no start."""
+    return (
+        re.search(r"\bignoring\b(\.?$|: )", line) is not None
+        or "Permission denied" in line
+        or "Failed to create " in line
+    )

@@ -106,11 +106,11 @@ VERIFY_UNIT = Program(
 command -v systemd-analyze >/dev/null || { echo "@absent"; exit 0; }
 d=$(mktemp -d) || exit; trap 'rm -rf "$d"' EXIT
 mkdir "$d/$unit.d"
-cat > "$d/$unit.d/50-ddtui.conf"
+cat > "$d/new"
 out=$($ctl show --no-pager -p FragmentPath,DropInPaths -- "$unit"); nl=$'\\n'; out=$nl$out
 path=${out#*"${nl}FragmentPath="}; path=${path%%"$nl"*}
 [ -r "$path" ] || { echo "@absent $path"; exit 0; }
-cp -- "$path" "$d/$unit"
+cp -- "$path" "$d/$unit"; cp -- "$d/new" "$d/$unit.d/50-ddtui.conf"
 paths=${out#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
 for path in $paths; do
   case ${path##*/} in
@@ -120,14 +120,20 @@ for path in $paths; do
 done
 [ "$scope" = user ] && flag=--user || flag=--system
 verify() { systemd-analyze "$flag" --man=no "$@" verify "$d/$unit" 2>&1; }
-said=$(verify --recursive-errors=no); rc=$?
-case $said in *"unrecognized option"*) said=$(verify); rc=$? ;; esac
+only=--recursive-errors=no
+said=$(verify $only); rc=$?
+case $said in *"unrecognized option"*) only=; said=$(verify); rc=$? ;; esac
 echo "@folder $d"; echo "@status $rc"; printf '%s\\n' "$said"
+[ "$rc" != 0 ] || exit 0
+rm -- "$d/$unit.d/50-ddtui.conf"
+[ ! -r "$file" ] || cp -- "$file" "$d/$unit.d/"
+echo "@before"; verify $only; exit 0
 """,
 )
 """Arguments: scope, unit; the drop-in on standard input. Verifies a copy of the unit with it, so
 that nothing of the host is touched. Prints `@folder DIR`, `@status N` and systemd-analyze's words;
-`@absent` where it cannot be asked."""
+where it is not content, `@before` and its words about the unit as it is now; `@absent` where it
+cannot be asked."""
 
 SYSTEMCTL_RUN = Program(
     "ddtui:systemctl",
