@@ -1,8 +1,8 @@
 """The terminal, as Textual drives it on Unix, mended: no byte and no signal takes the app away.
 
-Textual 8.2.8 decodes the keyboard strictly and lets its parser fail, which ends the app at one
-byte that is no UTF-8; and it starts anew at SIGCONT whether or not it had stopped, which leaves two
-threads reading the keyboard and a shell without echo.
+Textual 8.2.8 decodes the keyboard strictly, which ends the app at one byte that is no UTF-8 (what
+its parser makes of the rest: `ddtui.ui.terminal_input`); and it starts anew at SIGCONT whether or
+not it had stopped, which leaves two threads reading the keyboard and a shell without echo.
 """
 
 from __future__ import annotations
@@ -15,55 +15,14 @@ import tty
 from codecs import getincrementaldecoder
 from collections.abc import Iterable
 
-from textual import events
-from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
-from textual.keys import Keys
 from textual.message import Message
 
-MOST_CELLS = 10_000
-"""Width and height of a terminal, and place of the mouse, beyond which nobody is believed."""
-_MOST_BUTTONS = 0xFF
+from ddtui.ui.terminal_input import TolerantParser
+
 _CHUNK = 1 << 12
 _LOOK = 0.1
 """Seconds between two looks whether the app ends, or an escape key stands alone."""
-
-
-class TolerantParser(XTermParser):
-    """Skips what cannot be: key codes beyond Unicode, coordinates beyond any screen."""
-
-    def feed(self, data: str) -> Iterable[Message]:
-        """Messages of what was typed.
-
-        Raises:
-            textual._parser.ParseError: after the end was fed.
-        """
-        return (each for each in super().feed(data) if _possible(each))
-
-    def _sequence_to_key_events(self, sequence: str, alt: bool = False) -> Iterable[events.Key]:
-        try:
-            return list(super()._sequence_to_key_events(sequence, alt))
-        except (ValueError, OverflowError):
-            return [events.Key(Keys.Ignore, sequence)]
-
-    def parse_mouse_code(self, code: str) -> Message | None:
-        try:
-            buttons = int(code[3:].partition(";")[0])
-            return super().parse_mouse_code(code) if 0 <= buttons <= _MOST_BUTTONS else None
-        except (ValueError, OverflowError):
-            return None
-
-
-def _possible(message: Message) -> bool:
-    """Whether a terminal can mean it."""
-    if isinstance(message, events.Resize):
-        width, height = message.size
-        return 0 < width <= MOST_CELLS and 0 < height <= MOST_CELLS
-    if isinstance(message, events.MouseEvent):
-        return max(abs(message.screen_x), abs(message.screen_y)) <= MOST_CELLS
-    if isinstance(message, events.Key):  # a lone surrogate can neither be shown nor saved
-        return not any("\ud800" <= each <= "\udfff" for each in message.character or "")
-    return True
 
 
 class TerminalDriver(LinuxDriver):
