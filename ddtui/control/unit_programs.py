@@ -18,7 +18,22 @@ if [ "$scope" = user ]; then
 else ctl=systemctl; folder=/etc/systemd/system/$unit.d
 fi
 file=$folder/50-ddtui.conf
-root() { if [ "$scope" = user ] || [ "$UID" = 0 ]; then "$@"; else sudo -n "$@"; fi; }
+plainly() { [ "$scope" = user ] || [ "$UID" = 0 ]; }
+root() { if plainly; then "$@"; else sudo -n "$@"; fi; }
+"""
+
+_CLOSED = """
+may() { plainly || sudo -n -l "$@" >/dev/null 2>&1 </dev/null; }
+closed() { # mode, owner: the drop-in's, if not everybody may read the fragment; bare: it, if denied
+  mode= owner= bare=
+  local path; path=$($ctl show --no-pager -p FragmentPath -- "$unit") || return
+  path=${path#FragmentPath=}
+  { read -r mode owner; } < <(stat -L -c '%a %u:%g' -- "$path" 2>/dev/null)
+  [ -n "$mode" ] && (( (8#$mode & 4) == 0 )) || { mode= owner=; return; }
+  printf -v mode '%o' $(( 8#$mode & 8#666 ))
+  may chown "$owner" "$file.new" && may chmod "$mode" "$file.new" &&
+    may chmod 644 "$file.new" || { bare=$path mode=; }
+}
 """
 
 UNIT_FILES = Program(
@@ -75,6 +90,7 @@ WRITE_DROP_IN = Program(
     "ddtui:write-drop-in",
     PREAMBLE
     + _SCOPE
+    + _CLOSED
     + f"""
 text=$(cat; echo x); text=${{text%x}} over=$3
 [ "${{#text}}" -gt 0 ] || {{ echo "nothing came on standard input" >&2; exit 3; }}
@@ -86,17 +102,49 @@ case $old in
 esac
 umask 022
 [ -d "$folder" ] || root {MKDIR} -p "$folder" || exit
-printf '%s' "$text" | root {TEE} "$file.new" >/dev/null || exit
+clear_away() {{ # what was written beside it, or its text where it may not be removed
+  [ -e "$file.new" ] || return
+  if plainly; then rm -f -- "$file.new"; else root {TEE} "$file.new" </dev/null >/dev/null; fi
+  if [ -s "$file.new" ]; then echo "$file.new stays: remove it, it holds the unit's command"
+  elif [ -e "$file.new" ]; then echo "$file.new stays, empty; it may be removed"
+  fi >&2
+}}
+fail() {{ clear_away; exit "$1"; }}
+closed
+[ -z "$mode" ] || umask 077
+plainly && rm -f -- "$file.new" 2>/dev/null
+printf '%s' "$text" | root {TEE} "$file.new" >/dev/null || fail $?
+if [ -n "$mode" ]; then
+  root chown "$owner" "$file.new" 2>/dev/null || mode=600
+  root chmod "$mode" "$file.new" || fail $?
+  # Whoever may read the fragment by an access list must be able to read this as well.
+  [ -r "$file.new" ] || root chmod 644 "$file.new" || fail $?
+fi
 printf '%s' "$text" | cmp -s - "$file.new" ||
-  {{ echo "$file.new does not hold what was written" >&2; exit 4; }}
-root {MV} -T "$file.new" "$file" || exit
+  {{ echo "$file.new does not hold what was written" >&2; fail 4; }}
+root {MV} -T "$file.new" "$file" || fail $?
 sum=$(sha256sum < "$file") && echo "@written ${{sum%% *}}"
 """,
 )
 """Arguments: scope, unit, hash of the drop-in that it may replace (`-`: there is none; empty:
 whatever is there); the drop-in on standard input. Writes it beside the old one, reads it back, and
-renames it into place. Prints `@written SHA256`; exit status 5 where another one is there, so that
-an order that arrives late overwrites nothing."""
+renames it into place, as closed to others as the unit's fragment where that is allowed. Prints
+`@written SHA256`; exit status 5 where another one is there, so that an order that arrives late
+overwrites nothing. What a failure leaves beside it is taken away, or said on standard error."""
+
+DROP_IN_SIGHT = Program(
+    "ddtui:drop-in-sight",
+    PREAMBLE
+    + _SCOPE
+    + _CLOSED
+    + """
+closed
+[ -z "$bare" ] || echo "@open $bare"
+echo "@end"
+""",
+)
+"""Arguments: scope, unit. Prints `@open FRAGMENT` where that is closed to others and sudo does not
+allow to close the drop-in like it; `@end`."""
 
 VERIFY_UNIT = Program(
     "ddtui:verify-unit",
@@ -330,6 +378,7 @@ ALL_UNIT_PROGRAMS = (
     UNIT_FILES,
     LOOK,
     WRITE_DROP_IN,
+    DROP_IN_SIGHT,
     VERIFY_UNIT,
     SYSTEMCTL_RUN,
     RIGHTS,

@@ -152,6 +152,11 @@ async def _end_process(call: Call) -> int:
     return 0
 
 
+async def _drop_in_sight(call: Call) -> int:
+    await call.write("@end\n")
+    return 0
+
+
 async def _disk_room(call: Call) -> int:
     await call.write("@free 512000000000 /tmp\n@end\n")
     return 0
@@ -161,6 +166,7 @@ CONTROL: tuple[tuple[Program, Handler, bool], ...] = (
     (programs.UNIT_FILES, _unit_files, False),
     (programs.LOOK, _look, False),
     (programs.WRITE_DROP_IN, _write_drop_in, False),
+    (programs.DROP_IN_SIGHT, _drop_in_sight, False),
     (programs.VERIFY_UNIT, _verify, False),
     (programs.SYSTEMCTL_RUN, _systemctl, False),
     (programs.RIGHTS, _rights, False),

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from ddtui.control.host_actions import parse_verify
-from ddtui.control.unit_programs import VERIFY_UNIT
+from ddtui.control.unit_programs import DROP_IN_SIGHT, VERIFY_UNIT, WRITE_DROP_IN
 from ddtui.hosts.base import Program
 
 UNIT = "engine.service"
@@ -30,6 +30,7 @@ class UserUnit:
         stand_in.parent.mkdir()
         stand_in.write_text(
             f"#!/bin/sh\necho 'FragmentPath={self.fragment}'\n"
+            "case $* in *DropInPaths*) ;; *) exit 0 ;; esac\n"
             f"[ ! -e '{self.file}' ] || echo 'DropInPaths={self.file}'\n"
         )
         stand_in.chmod(0o755)
@@ -99,3 +100,73 @@ def test_what_is_wrong_in_the_present_drop_in_is_no_new_fault(unit: UserUnit) ->
     unit.file.parent.mkdir()
     unit.file.write_text(f"# a line\n{COMMAND}/none/such\n")
     assert verified(unit, f"{COMMAND}/none/such\n")[0] == ()
+
+
+def limited(program: Program, unit: UserUnit) -> Program:
+    """As it runs for an operator with sudo rights to mkdir, tee and mv only."""
+    sudo = unit.home / "bin/sudo"
+    sudo.write_text(
+        '#!/bin/bash\nshift; [ "$1" = -l ] && { list=1; shift; }\n'
+        'case $1 in */mkdir|*/tee|*/mv) [ -n "$list" ] || exec "$@" ;;\n'
+        "*) echo 'sudo: a password is required' >&2; exit 1 ;; esac\n"
+    )
+    sudo.chmod(0o755)
+    script = program.script.replace('[ "$scope" = user ] || [ "$UID" = 0 ]', "false")
+    assert script != program.script
+    return Program(program.label, script)
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+@pytest.mark.parametrize(
+    ("fragment", "drop_in"),
+    [(0o644, 0o644), (0o640, 0o640), (0o600, 0o600), (0o660, 0o660), (0o755, 0o644)],
+)
+def test_a_drop_in_is_not_wider_than_the_fragment(
+    unit: UserUnit, fragment: int, drop_in: int
+) -> None:
+    unit.fragment.chmod(fragment)
+    answer = unit.run(WRITE_DROP_IN, "-", said="[Service]\n")
+    assert answer.stdout.startswith("@written ")
+    assert mode(unit.file) == drop_in
+    assert "@open" not in unit.run(DROP_IN_SIGHT).stdout
+
+
+def test_one_that_cannot_be_closed_is_told_before(unit: UserUnit) -> None:
+    unit.fragment.chmod(0o640)
+    assert unit.run(limited(DROP_IN_SIGHT, unit)).stdout == f"@open {unit.fragment}\n@end\n"
+    answer = unit.run(limited(WRITE_DROP_IN, unit), "-", said="[Service]\n")
+    assert (answer.stdout[:9], answer.stderr) == ("@written ", "")
+    assert mode(unit.file) == 0o644
+
+
+def spoil_reading_back(unit: UserUnit) -> None:
+    cmp = unit.home / "bin/cmp"
+    cmp.write_text("#!/bin/sh\ncat >/dev/null\nexit 1\n")
+    cmp.chmod(0o755)
+
+
+def test_a_failed_write_leaves_nothing_beside_the_drop_in(unit: UserUnit) -> None:
+    spoil_reading_back(unit)
+    answer = unit.run(WRITE_DROP_IN, "-", said="[Service]\n")
+    assert answer.returncode == 4
+    assert "stays" not in answer.stderr
+    assert list(unit.file.parent.iterdir()) == []
+
+
+def test_what_may_not_be_removed_is_emptied_and_told(unit: UserUnit) -> None:
+    spoil_reading_back(unit)
+    answer = unit.run(limited(WRITE_DROP_IN, unit), "-", said="[Service]\n")
+    assert answer.returncode == 4
+    assert f"{unit.file}.new stays, empty" in answer.stderr
+    assert (unit.file.parent / f"{unit.file.name}.new").read_text() == ""
+
+
+def test_what_can_be_neither_removed_nor_emptied_is_told(unit: UserUnit) -> None:
+    (unit.file.parent / f"{unit.file.name}.new/full").mkdir(parents=True)
+    answer = unit.run(WRITE_DROP_IN, "-", said="[Service]\n")
+    assert answer.returncode == 1
+    assert f"{unit.file}.new stays" in answer.stderr
+    assert not unit.file.exists()
