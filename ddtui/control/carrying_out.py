@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from pathlib import PurePosixPath
 from typing import Literal
 
 import msgspec
@@ -12,8 +13,9 @@ from ddtui.control.held import HostProcess, Remaining, baseline, remaining
 from ddtui.control.host_actions import START_LIMIT, Facts, UnitActions
 from ddtui.control.journal import Journal
 from ddtui.control.lock import Lock
-from ddtui.control.proof import Proof, all_taken, prove
+from ddtui.control.proof import Proof, all_taken, deviation_words, deviations, prove
 from ddtui.control.reconfiguration import Action, Follower, Limits, Run, Step, View, decide
+from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.core.clock import Clock
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, Finding, Launch
@@ -248,6 +250,8 @@ class CarryingOut:
         if not all_taken(proofs):
             wrong = next(each for each in proofs if each.outcome == "not taken")
             raise Failure(f"{wrong.name}: {wrong.reason}", started=True)
+        if wrong_command := not_as_expected(self._journal, snapshot, watching.engine):
+            raise Failure(wrong_command, started=True)
         return True
 
 
@@ -271,3 +275,25 @@ def proofs_of(journal: Journal, snapshot: Snapshot, engine: Engine) -> tuple[Pro
     after = Launch(record.after_argv, record.after_environment)
     environment = snapshot.unit.environment if snapshot.unit is not None else ()
     return prove(changes, after, snapshot.server_info, environment, engine, findings)
+
+
+def not_as_expected(journal: Journal, snapshot: Snapshot, engine: Engine) -> str:
+    """How what runs is not the configuration that a rollback brings back; empty where it is."""
+    record = journal.record
+    if (kept := record.state.get("expected")) is None:
+        return ""
+    expected = msgspec.convert(kept, Launch)
+    unwanted = set(record.after_environment) - set(expected.environment)
+    found = deviations(expected, snapshot, engine, unwanted)
+    if not found:
+        return ""
+    others = other_drop_ins(snapshot)
+    whose = f" ({', '.join(others)} is in force as well)" if others else ""
+    return f"the unit's command is not the expected one: {deviation_words(found)}{whose}"
+
+
+def other_drop_ins(snapshot: Snapshot) -> tuple[str, ...]:
+    """Drop-ins of the unit that systemd reads after ddtui's: they decide over it."""
+    unit = snapshot.unit
+    paths = unit.drop_ins if unit is not None else ()
+    return tuple(path for path in paths if PurePosixPath(path).name > DROP_IN_NAME)

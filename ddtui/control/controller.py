@@ -240,6 +240,8 @@ class Controller:
             policy="never",
             changes=[msgspec.to_builtins(each) for each in self._differences(before, after)],
         )
+        expected = Launch(record.after_argv, record.after_environment)
+        record.state["expected"] = msgspec.to_builtins(expected)
         await self._check(actions, content)
         return await self._begin(record, actions, on_step, asked)
 

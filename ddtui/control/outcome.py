@@ -14,6 +14,7 @@ from ddtui.control.drop_in import Header
 from ddtui.control.host_actions import ActionFailed, UnitActions
 from ddtui.control.journal import ChangeStore, Journal
 from ddtui.control.reconfiguration import Run, Step
+from ddtui.core.launch import Launch
 
 DIAGNOSIS_DELAY = 1.5
 """Seconds for the last lines of a failed start to arrive."""
@@ -85,7 +86,8 @@ class Outcome:
         before = run.invocation or run.invocation_before if run is not None else ""
         new = Run(drop_in.text_hash(back), record.drop_in_hash, before)
         await journal.step(Step.ROLLING_BACK, why)
-        await journal.remember(run=new, back=back, failed=why, prove=[])
+        expected = await self._expected(back)
+        await journal.remember(run=new, back=back, failed=why, prove=[], expected=expected)
         await self._roll_back(new, back)
 
     async def _roll_back(self, run: Run, back: str) -> None:
@@ -126,6 +128,23 @@ class Outcome:
             self._store.last_in_force, record.host, record.unit, simulated=record.simulated
         )
         return (record.before_drop_in if last is None else last) or nothing
+
+    async def _expected(self, back: str) -> Launch | None:
+        """What runs once `back` is in force again; None where no record tells it."""
+        record = self._journal.record
+        before = Launch(record.before_argv, record.before_environment)
+        as_before = not record.before_drop_in and not drop_in.sets_anything(back)
+        if as_before or back == record.before_drop_in:
+            return before
+        earlier = await asyncio.to_thread(
+            self._store.history, record.host, simulated=record.simulated, unit=record.unit
+        )
+        for each in earlier:
+            if each.ending == Step.IN_FORCE and each.drop_in == back:
+                return Launch(each.after_argv, each.after_environment)
+            if each.ending == Step.ROLLED_BACK and each.before_drop_in == back:
+                return Launch(each.before_argv, each.before_environment)
+        return None
 
     async def _cause(self, failure: Failure | ActionFailed, why: str) -> dict[str, Any]:
         """Why a start failed: by the journal of its invocation, else by what was seen."""

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 
+from ddtui.control.shell_command import script_index
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch
+from ddtui.core.redact import MASK, redact_argv
 from ddtui.core.samples import ServerInfoSample
+from ddtui.core.snapshot import Snapshot
+from ddtui.core.text import ELLIPSIS, clean
 
 Scalar = str | int | float | bool | None
 
@@ -124,3 +128,61 @@ def same(one: str, other: str) -> bool:
 def all_taken(proofs: Sequence[Proof]) -> bool:
     """Whether the server was started with every change (what it resolves otherwise is shown)."""
     return all(each.outcome is not Outcome.NOT_TAKEN for each in proofs)
+
+
+_LONGEST = 100_000
+"""Characters of a value that are compared."""
+
+
+def running_command(snapshot: Snapshot, engine: Engine) -> tuple[str, ...]:
+    """The engine's command line as it runs; empty where nobody tells it."""
+    unit, info = snapshot.unit, snapshot.server_info
+    told = unit.command_line if unit is not None else ()
+    if engine.is_command(told) and script_index(told) is None:
+        return told
+    return info.launch_command if info is not None else ()
+
+
+def deviations(
+    expected: Launch, snapshot: Snapshot, engine: Engine, unwanted: Collection[str] = ()
+) -> tuple[Change, ...]:
+    """What runs otherwise than expected: flags, and variables of the unit; empty where untold.
+
+    `before` of each is what was expected, `after` what runs. Variables named in `unwanted` are
+    ones that must not be set. Values that are secret, shortened or expanded later are not compared.
+    """
+    found: list[Change] = []
+    if running := running_command(snapshot, engine):
+        wanted, told = engine.flags(redact_argv(expected.argv)), engine.flags(redact_argv(running))
+        for name in [*wanted, *(each for each in told if each not in wanted)]:
+            if _differ(wanted.get(name), told.get(name)):
+                found.append(Change(ChangeKind.FLAG, name, wanted.get(name), told.get(name)))
+    variables = snapshot.unit.environment if snapshot.unit is not None else ()
+    for name, now in (pair.partition("=")[::2] for pair in variables):
+        value = expected.environment.get(name)
+        if (value is not None or name in unwanted) and _differ(value, now):
+            found.append(Change(ChangeKind.ENVIRONMENT, name, value, now))
+    return tuple(found)
+
+
+def _differ(expected: str | None, running: str | None) -> bool:
+    if expected is None or running is None:
+        return expected != running
+    if "$" in expected or "%" in expected or running.endswith(ELLIPSIS):
+        return False
+    if MASK in expected or MASK in running:
+        return False
+    return clean(expected, _LONGEST) != clean(running, _LONGEST)
+
+
+def deviation_words(found: Sequence[Change]) -> str:
+    """`block-size is 12, expected 8`, for the first of them."""
+    words = [
+        f"{each.name} is {_shown(each.after)}, expected {_shown(each.before)}" for each in found[:3]
+    ]
+    more = f", and {len(found) - 3} more" if len(found) > 3 else ""
+    return "; ".join(words) + more
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else clean(value, 80)

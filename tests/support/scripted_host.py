@@ -35,6 +35,8 @@ from ddtui.hosts.base import Completed, HostKind, LinkDown, Program
 UNIT = "llm.service"
 FRAGMENT = f"/etc/systemd/system/{UNIT}"
 DROP_IN = drop_in_path("system", UNIT)
+FOREIGN = f"{FRAGMENT}.d/60-own.conf"
+"""A drop-in of somebody else, with a command of its own."""
 PORT = 30000
 EPOCH = 1_800_000_000.0
 GPU_MIB = 90_000
@@ -75,6 +77,8 @@ class Script:
     """One way of the link."""
     fails: Callable[[tuple[str, ...]], bool] = lambda _: False
     """Whether an engine of this command line dies in the middle of its load."""
+    refuses: set[str] = field(default_factory=set)
+    """Verbs of systemctl, and `write`, that sudo does not allow (any more)."""
 
 
 @dataclass
@@ -129,6 +133,8 @@ class Machine:
             return
         self.starts += 1
         files = [UnitFile(path, text) for path, text in self.loaded.items()]
+        if FOREIGN in self.loaded:  # the last command counts
+            files = [file for file in files if file.path == FOREIGN]
         launch = read_unit(UNIT, files, SGLANG.is_command).launch
         self.engine = self.last = Engine(
             self.starts, self.now - age, launch.argv, self.loaded.get(DROP_IN, "")
@@ -189,6 +195,7 @@ class Machine:
             engine.pid if engine else 0, last.invocation if last else "",
             restarts=self.restarts, command_line=last.argv if last else (),
             control_group=f"/system.slice/{UNIT}" if engine else "",
+            drop_ins=tuple(path for path in self.loaded if path != FRAGMENT),
         )  # fmt: skip
         found: list[AnySample] = [UnitSample(at, "systemctl", status)]
         if engine is not None:
@@ -219,6 +226,9 @@ class Machine:
         handler = getattr(self, f"_{name}", None)
         if handler is None:
             return Completed(127, b"", f"no {program.label} here".encode())
+        verb = {"ddtui:write-drop-in": "write"}.get(program.label, "".join(args[2:3]))
+        if verb in self.script.refuses:
+            return Completed(1, b"", b"sudo: a password is required")
         said = await handler(args, stdin)
         return Completed(0, said.encode() if isinstance(said, str) else said, b"")
 
