@@ -12,9 +12,10 @@ from ddtui.collect.programs import CHECKPOINT
 from ddtui.collect.settings import HostSettings
 from ddtui.control.server_help import HelpUnavailable, learn_server_flags
 from ddtui.control.unit_command import UnitCommand
-from ddtui.control.unit_programs import DISK_ROOM
+from ddtui.control.unit_programs import DISK_ROOM, DROP_IN_SIGHT
 from ddtui.core.launch import Finding, Launch, Level, Plan, Request
 from ddtui.core.load_history import LoadHistory, LoadRecord
+from ddtui.core.redact import is_secret_name, redact_argv
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import clean
 from ddtui.engines.sglang.checks import CheckContext, check
@@ -92,7 +93,35 @@ class Planner:
                 disk_free=await self._disk_free(after.environment),
             )
         )
-        return Plan(request, before, after, changes, (*findings, *checked, *notes))
+        seen = await self._in_sight(command, after)
+        return Plan(request, before, after, changes, (*findings, *checked, *seen, *notes))
+
+    async def _in_sight(self, command: UnitCommand, after: Launch) -> tuple[Finding, ...]:
+        """Whether the drop-in will show everybody a secret that the unit keeps to itself."""
+        changed = set(after.environment.items()) - set(command.base_environment.items())
+        masked = zip(after.argv, redact_argv(after.argv), strict=True)
+        # A word like $KEY is kept as it is written: its value is elsewhere.
+        in_command = any(word != safe and not word.startswith("$") for word, safe in masked)
+        if not in_command and not any(is_secret_name(name) for name, _ in changed):
+            return ()
+        try:
+            answer = await self._host.run(DROP_IN_SIGHT, self._settings.scope, command.unit)
+        except HostError as error:
+            log.info("who may read the drop-in is not known: %s", error.what)
+            return ()
+        first, *_ = answer.stdout.decode("utf-8", "replace").splitlines() or [""]
+        if not first.startswith("@open "):
+            return ()
+        fragment = clean(first.removeprefix("@open "), 200)
+        return (
+            Finding(
+                Level.WARNING,
+                "secret-in-sight",
+                "the drop-in holds a secret, and will be readable by everybody on the host",
+                f"{fragment} is not, but sudo does not allow to close the drop-in like it",
+                "keep the secret in an EnvironmentFile=, or allow chown and chmod of the drop-in",
+            ),
+        )
 
     def _last_load(self, argv: Sequence[str]) -> LoadRecord | None:
         """The latest load of the same models that became ready."""

@@ -32,9 +32,12 @@ class OnlyDisks:
     def __init__(self, room: str | None) -> None:
         self.room = room
         self.folders: tuple[str, ...] = ()
+        self.sight = ""
 
     async def run(self, program: Program, *args: str, **_: object) -> Completed:
         """See Host."""
+        if program.label == "ddtui:drop-in-sight" and self.sight:
+            return Completed(0, self.sight.encode(), b"")
         if program.label != "ddtui:disk-room":
             return Completed(127, b"", b"")
         if self.room is None:
@@ -56,14 +59,19 @@ def load(model: str, drafter: str, began: float) -> LoadRecord:
     )
 
 
-def planned(host: OnlyDisks, past: LoadHistory | None = None, environment: str = "") -> Plan:
+def planned(
+    host: OnlyDisks,
+    past: LoadHistory | None = None,
+    environment: str = "",
+    flags: dict[str, str | int | float | bool | None] | None = None,
+) -> Plan:
     async def work() -> Plan:
         world = ChangeWorld(Script())
         world.watched.state.apply(GpuSample(0.0, "nvidia-smi", (Gpu(0, memory_total=96 * GIB),)))
         text = TEXT + environment
         command = read_unit(UNIT, [UnitFile(FRAGMENT, text)], SGLANG.is_command)
         planner = Planner(cast(Host, host), HostSettings(), past=past)
-        request = Request(flags={"mem-fraction-static": 0.5})
+        request = Request(flags={"mem-fraction-static": 0.5, **(flags or {})})
         return await planner.plan(command, request, world.watched.snapshot())
 
     return in_virtual_time(work())
@@ -94,3 +102,23 @@ def test_the_last_load_of_the_same_models_gives_the_estimate() -> None:
     other = LoadHistory([load("/models/other", "/models/draft", 2.0)])
     rules = {each.rule for each in planned(OnlyDisks(ROOM), other).findings}
     assert "memory-estimate" not in rules
+
+
+@pytest.mark.parametrize(
+    ("flags", "sight", "told"),
+    [
+        ({"api-key": "sk-4f9a8b7c6d5e"}, "@open /etc/systemd/system/e.service\n@end\n", True),
+        ({"api-key": "sk-4f9a8b7c6d5e"}, "@end\n", False),
+        ({"api-key": "sk-4f9a8b7c6d5e"}, "", False),
+        ({"api-key": "$KEY"}, "@open /etc/systemd/system/e.service\n@end\n", False),
+        ({}, "@open /etc/systemd/system/e.service\n@end\n", False),
+    ],
+)
+def test_a_secret_that_everybody_will_see_is_told(
+    flags: dict[str, str | int | float | bool | None], sight: str, told: bool
+) -> None:
+    host = OnlyDisks(ROOM)
+    host.sight = sight
+    found = [each for each in planned(host, flags=flags).findings if each.rule == "secret-in-sight"]
+    assert [each.level for each in found] == ([Level.WARNING] if told else [])
+    assert all("e.service is not" in each.reason for each in found)
