@@ -31,8 +31,13 @@ def plan_lines(plan: Plan, paint: Paint) -> Iterator[str]:
         yield f"{paint(finding.level.value, _COLOURS[finding.level])}: {clean(finding.text)}"
         if finding.reason:
             yield f"       {clean(finding.reason)}"
-        if finding.remedy:
-            yield f"       {clean(finding.remedy)}"
+        yield from _lines(finding.remedy)
+
+
+def _lines(text: str) -> Iterator[str]:
+    """Each line by itself: they may be meant for a file."""
+    for line in text.splitlines():
+        yield f"       {clean(line)}"
 
 
 def _value(value: str | None) -> str:
@@ -70,8 +75,7 @@ def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
         yield f"cause: {clean(str(record.cause.get('title', '')))}"
         for line in record.cause.get("evidence", ()):
             yield f"       | {clean(str(line))}"
-        if remedy := record.cause.get("remedy"):
-            yield f"       {clean(str(remedy))}"
+        yield from _lines(str(record.cause.get("remedy") or ""))
     yield "  ".join(f"{step} {took:.1f} s" for step, took in record.phases() if took >= 0.05)
 
 

@@ -97,13 +97,16 @@ class UnitActions:
         self.scope = scope
         self.unit = unit
         self._smi = nvidia_smi
+        self._login = ""
 
     async def read(self) -> UnitText:
         """The unit's files."""
         answer = await self.host.run(UNIT_FILES, self.scope, self.unit, timeout=SHORT)
         if b"@end" not in answer.stdout:
             raise ActionFailed(f"cannot read the files of {self.unit}: {_said(answer)}")
-        return parse_unit_files(answer.stdout)
+        text = parse_unit_files(answer.stdout)
+        self._login = text.user
+        return text
 
     async def look(self) -> Facts:
         """The unit's state and the hash of its drop-in."""
@@ -185,7 +188,7 @@ class UnitActions:
                 "write its drop-in": rights.commands_for(self.unit)[-3:],
                 "daemon-reload": [f"{rights.SYSTEMCTL} daemon-reload"],
             }.get(what, [f"{rights.SYSTEMCTL} {what} {self.unit}"])
-            user = _user(said)
+            user = self._login or _user(said)
             lines = [rights.sudoers_line(user, each) for each in command]
             return RightMissing(f"no right to {what} for {self.unit}: {said}", lines)
         return ActionFailed(f"{what} of {self.unit} failed: {said}")
