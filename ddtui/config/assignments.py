@@ -8,6 +8,7 @@ from ddtui.config.errors import ConfigError, Problem
 from ddtui.config.preset_tables import FLAG, VARIABLE
 from ddtui.core.knobs import (
     KNOBS,
+    LONGEST_TEXT,
     NONE,
     TEXT_PATTERN,
     BadValue,
@@ -49,6 +50,8 @@ def _assignment(word: str) -> tuple[str, str, Value]:
     left, sign, text = word.partition("=")
     if not sign:
         raise ValueError(f"has no value; expected {HELP}")
+    if len(text) > LONGEST_TEXT:
+        raise ValueError(f"the value is too long ({len(text)} characters, most {LONGEST_TEXT})")
     if text and not TEXT_PATTERN.fullmatch(text):
         raise ValueError("the value is not one line of text")
     kind, colon, name = left.partition(":")

@@ -13,7 +13,15 @@ from typing import Any
 import msgspec
 
 from ddtui.config.errors import did_you_mean
-from ddtui.core.knobs import KNOBS, TEXT_PATTERN, BadValue, knob_name, knob_value, nearest_knob
+from ddtui.core.knobs import (
+    KNOBS,
+    LONGEST_TEXT,
+    TEXT_PATTERN,
+    BadValue,
+    knob_name,
+    knob_value,
+    nearest_knob,
+)
 from ddtui.core.launch import Request, Value
 
 Found = tuple[tuple[str, ...], str]
@@ -72,8 +80,17 @@ def preset_problems(where: tuple[str, ...], table: Any) -> Iterator[Found]:
     yield from _contradictions(where, table)
 
 
+def _too_long(value: Any) -> str:
+    """What is wrong with a text that is too long; empty for any other value."""
+    if not isinstance(value, str) or len(value) <= LONGEST_TEXT:
+        return ""
+    return f"the value is too long ({len(value)} characters, most {LONGEST_TEXT})"
+
+
 def _text_problems(where: tuple[str, ...], value: Any) -> Iterator[Found]:
-    if not isinstance(value, str) or not TEXT_PATTERN.fullmatch(value):
+    if wrong := _too_long(value):
+        yield where, wrong
+    elif not isinstance(value, str) or not TEXT_PATTERN.fullmatch(value):
         yield where, "expected one line of text"
 
 
@@ -106,6 +123,8 @@ def _flag_problems(where: tuple[str, ...], key: str, value: Any) -> Iterator[Fou
         yield where, "not a flag's name: letters, digits and . _ - only"
     elif isinstance(value, bool):
         return
+    elif wrong := _too_long(value):
+        yield where, wrong
     elif isinstance(value, str):
         if not TEXT_PATTERN.fullmatch(value):
             yield where, "expected one line of text without control characters"
@@ -117,6 +136,8 @@ def _flag_problems(where: tuple[str, ...], key: str, value: Any) -> Iterator[Fou
 def _variable_problems(where: tuple[str, ...], key: str, value: Any) -> Iterator[Found]:
     if not VARIABLE.fullmatch(key):
         yield where, "not a variable's name: letters, digits and _ only"
+    elif wrong := _too_long(value):
+        yield where, wrong
     elif not isinstance(value, str) or (value and not TEXT_PATTERN.fullmatch(value)):
         yield where, 'expected one line of text in quotes, such as "1"'
 

@@ -87,7 +87,9 @@ _EXPECTED = {
     KnobKind.TEXT: 'a text, or "none" to leave it to the server',
     KnobKind.SWITCH: "true or false",
 }
-TEXT_PATTERN = re.compile(r"[^\x00-\x1f\x7f]{1,4096}")
+LONGEST_TEXT = 4096
+"""Characters of a text value."""
+TEXT_PATTERN = re.compile(rf"[^\x00-\x1f\x7f]{{1,{LONGEST_TEXT}}}")
 """What a text value may be: one line without control characters."""
 
 

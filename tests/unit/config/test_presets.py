@@ -188,6 +188,18 @@ def test_wrong_assignments(word: str, expected: str) -> None:
     assert expected in told(error)
 
 
+def test_a_value_that_is_too_long_is_told_and_not_shown() -> None:
+    long = "x" * 5000
+    with pytest.raises(ConfigError) as error:
+        parse_assignments([f"flag:served-model-name={long}"])
+    assert "too long (5000 characters, most 4096)" in told(error)
+    assert len(told(error)) < 300
+    with pytest.raises(ConfigError) as error:
+        parse(f'[presets.p]\nflags = {{ "served-model-name" = "{long}" }}', FILE)
+    assert "too long (5000 characters, most 4096)" in told(error)
+    assert len(told(error)) < 300
+
+
 def test_all_wrong_assignments_are_told_at_once() -> None:
     with pytest.raises(ConfigError) as error:
         parse_assignments(["budget=1", "top_k=1", "topk=2", "x=3"])
