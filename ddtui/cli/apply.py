@@ -32,6 +32,9 @@ class RollbackPolicy(enum.StrEnum):
     NEVER = "never"
 
 
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
+]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do it without asking.")]
 OrphansOption = Annotated[
     bool,
@@ -62,9 +65,7 @@ def apply(  # noqa: PLR0913, PLR0917
             help="KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE; `none` takes it away.",
         ),
     ] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Show what would change, and change nothing.")
-    ] = False,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     end_orphans: OrphansOption = False,
     wait: WaitOption = True,
@@ -154,9 +155,11 @@ def restart(
         _run(options, host, Overrides(unit, user_unit), work, as_json=as_json)
 
 
-def rollback(
+# The verb's options are its parameters.
+def rollback(  # noqa: PLR0913, PLR0917
     context: typer.Context,
     host: HostArgument,
+    dry_run: DryRunOption = False,
     yes: YesOption = False,
     end_orphans: OrphansOption = False,
     wait: WaitOption = True,
@@ -172,6 +175,9 @@ def rollback(
     async def work(source: Watched, control: Controller) -> ChangeRecord | None:
         from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
+        _show(await control.rollback_plan(), as_json=as_json and dry_run)
+        if dry_run:
+            return None
         if not await confirmed(source, "rollback", yes):
             raise typer.Exit(ExitCode.BLOCKED)
         asked = asked_on_terminal(yes, end_orphans)

@@ -1,0 +1,63 @@
+"""`ddtui rollback` on the simulated host: what it will change is shown before anything is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.control.drop_in import text_hash
+from ddtui.core.change_record import ChangeRecord
+from ddtui.store import Store
+from tests.unit.cli.conftest import Run
+
+UNIT = "llm-sglang.service"
+EARLIER = """[Service]
+ExecStart=
+ExecStart=/opt/sglang/bin/python -m sglang.launch_server --model-path /models/earlier --port 30000
+"""
+
+
+@pytest.fixture(autouse=True)
+def an_earlier_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that was in force; the simulated host has begun anew since."""
+    monkeypatch.setenv("DDTUI_DATA_DIR", str(tmp_path / "store"))
+    store = Store.open()
+    store.reconfigurations.put(
+        ChangeRecord(
+            id="1",
+            kind="apply",
+            host="demo",
+            simulated=True,
+            unit=UNIT,
+            scope="system",
+            who="me",
+            began=1000.0,
+            ended=1100.0,
+            ending="in force",
+            drop_in=EARLIER,
+            drop_in_hash=text_hash(EARLIER),
+        )
+    )
+    store.close()
+
+
+def test_it_shows_what_it_changes_before_it_asks(run: Run) -> None:
+    result = run("rollback", "demo")
+    assert result.exit_code == ExitCode.BLOCKED
+    shown, _, asked = result.stderr.partition("nothing was changed: there is no terminal")
+    assert "BEFORE" in shown
+    assert "/models/earlier" in shown
+    assert asked
+
+
+def test_a_dry_run_changes_nothing(run: Run) -> None:
+    result = run("rollback", "demo", "--dry-run", "--yes", "--json")
+    assert result.exit_code == 0
+    changes = {each["name"]: each["after"] for each in json.loads(result.stdout)["changes"]}
+    assert changes["model-path"] == "/models/earlier"
+    store = Store.open()
+    assert [each.id for each in store.reconfigurations.history("demo", simulated=True)] == ["1"]
+    store.close()
