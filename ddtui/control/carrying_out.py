@@ -10,7 +10,7 @@ from typing import Literal
 import msgspec
 
 from ddtui.control.held import HostProcess, Remaining, baseline, remaining
-from ddtui.control.host_actions import START_LIMIT, Facts, UnitActions
+from ddtui.control.host_actions import START_LIMIT, ActionFailed, Facts, UnitActions
 from ddtui.control.journal import Journal
 from ddtui.control.lock import Lock
 from ddtui.control.proof import Proof, all_taken, deviation_words, deviations, prove
@@ -131,6 +131,15 @@ class CarryingOut:
             await self._actions.systemctl("stop", self._limits.stop, facts.invocation)
         except ProgramTimeout:
             self._journal.say("still stopping")
+        except ActionFailed:
+            await self._nothing_stopped()
+            raise
+
+    async def _nothing_stopped(self) -> None:
+        """A stop was refused: where the unit runs as it did at the beginning, none has been."""
+        facts, before = await self._actions.look(), self._journal.record.state.get("before")
+        if facts.active == "active" and facts.invocation == before:
+            await self._journal.remember(stopped=False)
 
     async def _await_stop(self, facts: Facts) -> None:
         if self._stop_began is None:

@@ -20,7 +20,7 @@ from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import RightMissing, UnitActions, UnitText
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
-from ddtui.control.outcome import Asked, Outcome
+from ddtui.control.outcome import Asked, Outcome, break_off
 from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.unit_command import CommandRefused, UnitCommand, read_unit
@@ -351,9 +351,13 @@ class Controller:
         text = await actions.read()
         key = lock_key(actions.scope, actions.unit, text.uid)
         holder = f"{record.who} since {drop_in.stamp(record.began)}: {_title(record)}"
+        failure: HostError | None = None
         while not journal.record.ending:
             try:
                 await actions.host.wait_live()
+                if failure is not None:
+                    await break_off(journal, actions, self._watching, failure)
+                    break
                 async with locked(actions.host, key, record.id, holder) as lock:
                     if not journal.record.steps:
                         await journal.step(Step.PLANNED)
@@ -373,10 +377,11 @@ class Controller:
                     break
                 self._journal = before
                 raise
-            except HostError:
+            except HostError as error:
                 if not journal.record.steps:
                     self._journal = before  # nothing was touched
-                raise
+                    raise
+                failure = error
         return journal.record
 
 

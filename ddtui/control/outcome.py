@@ -14,7 +14,11 @@ from ddtui.control.drop_in import Header
 from ddtui.control.host_actions import ActionFailed, UnitActions
 from ddtui.control.journal import ChangeStore, Journal
 from ddtui.control.reconfiguration import Run, Step
+from ddtui.control.standing import standing
+from ddtui.control.unit_command import drop_in_path
+from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Launch
+from ddtui.hosts.base import HostError
 
 DIAGNOSIS_DELAY = 1.5
 """Seconds for the last lines of a failed start to arrive."""
@@ -55,6 +59,9 @@ class Outcome:
         if run is None:
             await journal.end(Step.UNKNOWN, "its record holds too little to carry it on")
             return
+        if "taking_back" in record.state:
+            await self._take_back(str(record.state["taking_back"]))
+            return
         if "back" in record.state:
             await self._roll_back(run, str(record.state["back"]))
             return
@@ -64,7 +71,7 @@ class Outcome:
             await self._failed(failure)
             return
         end = Step.ROLLED_BACK if record.kind == "rollback" else Step.IN_FORCE
-        await journal.end(end)
+        await journal.end(end, cause=None)  # that of an earlier try is no news any more
 
     async def _failed(self, failure: Failure | ActionFailed) -> None:
         journal, asked = self._journal, self._asked
@@ -80,7 +87,7 @@ class Outcome:
         if record.policy == "ask" and back is not None and asked.rollback is not None:
             wanted = await asked.rollback(str(cause.get("title") or why))
         if not wanted or back is None:
-            await journal.end(Step.FAILED, why)
+            await self._end(Step.FAILED, why)
             return
         run = journal.run
         before = run.invocation or run.invocation_before if run is not None else ""
@@ -96,7 +103,7 @@ class Outcome:
             await work.to(run, back)
         except (Failure, ActionFailed) as failure:
             why = failure.why if isinstance(failure, Failure) else failure.what
-            await journal.end(Step.DEGRADED, f"the rollback failed as well: {why}")
+            await self._end(Step.DEGRADED, f"the rollback failed as well: {why}")
             return
         await journal.remember(proved=back)
         await journal.end(Step.ROLLED_BACK, str(journal.record.state.get("failed", "")))
@@ -104,30 +111,56 @@ class Outcome:
     async def _take_back(self, why: str) -> None:
         """Nothing was stopped: put the old drop-in back, and leave the engine alone."""
         journal, actions = self._journal, self._actions
+        again = "taking_back" in journal.record.state
+        await journal.remember(taking_back=why)
         record = journal.record
         facts = await actions.look()
-        if record.kind != "restart" and facts.drop_in == record.drop_in_hash:
-            old = record.before_drop_in or drop_in.nothing(
-                Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
-            )
-            await actions.write(old, facts.drop_in)
-            await actions.systemctl("daemon-reload")
-        await journal.end(Step.FAILED, f"{why}; nothing was stopped")
+        ours = record.kind != "restart" and facts.drop_in == record.drop_in_hash
+        back = as_before(record)
+        if ours:
+            try:
+                await actions.write(back, facts.drop_in)
+            except ActionFailed as error:
+                left = (
+                    f"the new drop-in is still at {drop_in_path(actions.scope, actions.unit, '~')},"
+                    f" and the next start will take it: {error.what}"
+                )
+                await self._not_taken_back(why, left, error)
+                return
+        if ours or (again and facts.drop_in == drop_in.text_hash(back)):
+            try:
+                await actions.systemctl("daemon-reload")
+            except ActionFailed as error:
+                left = (
+                    "the old drop-in is on disk again, but systemd may still hold the new one"
+                    f" until `systemctl daemon-reload`: {error.what}"
+                )
+                await self._not_taken_back(why, left, error)
+                return
+        await self._end(Step.FAILED, f"{why}; nothing was stopped")
+
+    async def _end(self, step: Step, why: str, **changes: Any) -> None:
+        """End it as failed or degraded, with where the host stands."""
+        await _end(self._journal, self._actions, self._watching, step, why, **changes)
+
+    async def _not_taken_back(self, why: str, left: str, error: ActionFailed) -> None:
+        cause = dict(self._journal.record.cause or {"title": why})
+        cause["remedy"] = "\n".join(
+            dict.fromkeys(each for each in (cause.get("remedy"), error.remedy) if each)
+        )
+        await self._end(Step.FAILED, f"{why}; nothing was stopped; {left}", cause=cause)
 
     async def _back_to(self) -> str | None:
         """What to roll back to: as it was, if that was ready; else what was proved last."""
         record = self._journal.record
         if record.kind != "apply":
             return None
-        nothing = drop_in.nothing(
-            Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
-        )
         if record.was_ready:
-            return record.before_drop_in or nothing
+            return as_before(record)
         last = await asyncio.to_thread(
             self._store.last_in_force, record.host, record.unit, simulated=record.simulated
         )
-        return (record.before_drop_in if last is None else last) or nothing
+        return as_before(record) if last is None else last or _nothing(record)
 
     async def _expected(self, back: str) -> Launch | None:
         """What runs once `back` is in force again; None where no record tells it."""
@@ -155,3 +188,32 @@ class Outcome:
         await asyncio.sleep(DIAGNOSIS_DELAY)
         found = self._watching.snapshot().diagnosis
         return {"title": why} if found is None else msgspec.to_builtins(found) | {"seen": why}
+
+
+def as_before(record: ChangeRecord) -> str:
+    """The text of ddtui's drop-in that stands for how it was before the change."""
+    return record.before_drop_in or _nothing(record)
+
+
+def _nothing(record: ChangeRecord) -> str:
+    return drop_in.nothing(Header(when=drop_in.stamp(record.began), by=record.who, id=record.id))
+
+
+async def break_off(
+    journal: Journal, actions: UnitActions, watching: Watching, error: HostError
+) -> None:
+    """End a change for an error in the middle, once something may have been touched.
+
+    Raises LinkDown, ProgramTimeout.
+    """
+    step = Step.DEGRADED if "back" in journal.record.state else Step.FAILED
+    cause = {"title": error.what} | ({"remedy": error.remedy} if error.remedy else {})
+    await _end(journal, actions, watching, step, error.what, cause=cause)
+
+
+async def _end(
+    journal: Journal, actions: UnitActions, watching: Watching, step: Step, why: str, **changes: Any
+) -> None:
+    record = journal.record
+    where = await standing(record, as_before(record), actions, watching)
+    await journal.end(step, f"{why}; {where}", **changes)

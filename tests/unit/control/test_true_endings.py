@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ddtui.control.drop_in import sets_anything
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Request
 from tests.support.change_world import FRAGMENT as UNIT_TEXT
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import FOREIGN, Script
+from tests.support.scripted_host import DROP_IN, FOREIGN, Script
 from tests.support.virtual_time import in_virtual_time
 
 BLOCK = "speculative-dflash-block-size"
@@ -47,5 +48,80 @@ def test_rolled_back_is_said_only_of_what_runs_again() -> None:
         said = record.steps[-1].detail
         assert f"the unit's command is not the expected one: {BLOCK} is 12, expected 8" in said
         assert FOREIGN in said
+        assert "the unit is active (running)" in said
+        assert f"the engine runs neither configuration: {BLOCK} is 12, expected 8" in said
+        assert f"the old configuration is on disk, beneath {FOREIGN}" in said
+
+    in_virtual_time(work())
+
+
+def test_a_refused_stop_leaves_the_engine_and_takes_the_drop_in_back() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script(refuses={"stop"}))
+        record = await applied(world)
+        assert (record.ending, world.machine.stops, world.machine.starts) == ("failed", 0, 1)
+        said = record.steps[-1].detail
+        assert "nothing was stopped; the unit is active (running); " in said
+        assert "the engine runs the old configuration" in said
+        assert "the old configuration is on disk" in said
+        assert not sets_anything(world.machine.files[DROP_IN])
+        assert world.machine.loaded[DROP_IN] == world.machine.files[DROP_IN]
+
+    in_virtual_time(work())
+
+
+def test_a_drop_in_that_cannot_be_taken_back_is_named() -> None:
+    """The rights to stop and to write go while the change is under way."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(refuses={"stop"}))
+
+        def meanwhile(step: str) -> None:
+            if step == "stopping":
+                world.machine.script.refuses.add("write")
+
+        record = await applied(world, meanwhile)
+        assert record.ending == "failed"
+        said = record.steps[-1].detail
+        assert f"the new drop-in is still at {DROP_IN}, and the next start will take it" in said
+        assert "the engine runs the old configuration" in said
+        assert "the new configuration is on disk, and the next start takes it" in said
+        assert world.machine.files[DROP_IN] == record.drop_in
+
+    in_virtual_time(work())
+
+
+def test_a_refused_reload_ends_the_record() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script(refuses={"daemon-reload"}))
+        record = await applied(world)
+        assert record.ending == "failed"
+        assert world.store.unfinished("ct200", "") is None
+        assert not sets_anything(world.machine.files[DROP_IN])
+        said = record.steps[-1].detail
+        assert "until `systemctl daemon-reload`" in said
+        assert "the old configuration is on disk" in said
+        assert record.cause is not None
+        assert "daemon-reload" in record.cause["remedy"]
+
+    in_virtual_time(work())
+
+
+def test_an_error_on_the_way_back_ends_the_record() -> None:
+    """The new configuration fails, and the right to write it back has gone: it is down."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(fails=lambda argv: argv[-1] == "16"))
+
+        def meanwhile(step: str) -> None:
+            if step == "loading":
+                world.machine.script.refuses.add("write")
+
+        record = await applied(world, meanwhile)
+        assert record.ending == "degraded"
+        said = record.steps[-1].detail
+        assert (
+            "the unit is failed (failed); THE ENGINE IS DOWN; the new configuration is on" in said
+        )
 
     in_virtual_time(work())
