@@ -14,7 +14,12 @@ import msgspec
 
 from ddtui.control import drop_in
 from ddtui.control.carrying_out import CarryingOut, Watching
-from ddtui.control.differences import differences, edited_beneath, with_drop_in
+from ddtui.control.differences import (
+    differences,
+    edited_beneath,
+    not_running_as_written,
+    with_drop_in,
+)
 from ddtui.control.drop_in import Header
 from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import RightMissing, UnitActions, UnitText
@@ -129,10 +134,15 @@ class Controller:
         actions = self._actions_of()
         text = await actions.read()
         command = self._command(actions, text)
-        plan = await self._planner.plan(command, request, self._watching.snapshot())
-        return msgspec.structs.replace(
-            plan, findings=(*plan.findings, *edited_beneath(text), *self._refusal(command, plan))
+        snapshot = self._watching.snapshot()
+        plan = await self._planner.plan(command, request, snapshot)
+        findings = (
+            *plan.findings,
+            *edited_beneath(text),
+            *not_running_as_written(command.launch, snapshot, self._watching.engine),
+            *self._refusal(command, plan),
         )
+        return msgspec.structs.replace(plan, findings=findings)
 
     def _refusal(self, command: UnitCommand, plan: Plan) -> tuple[Finding, ...]:
         """What keeps the unit from being written so."""
@@ -274,7 +284,9 @@ class Controller:
             after_argv=redact_argv(after.argv),
             after_environment=_safe_environment(after.environment),
             before_drop_in=text.own,
-            was_ready=snapshot.readiness.state is ReadinessState.READY,
+            # Only what really ran has shown that it gets ready.
+            was_ready=snapshot.readiness.state is ReadinessState.READY
+            and not not_running_as_written(before, snapshot, self._watching.engine),
         )
 
     def _launch_with(self, actions: UnitActions, text: UnitText, content: str) -> Launch:

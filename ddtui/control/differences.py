@@ -8,10 +8,14 @@ import msgspec
 
 from ddtui.control import drop_in
 from ddtui.control.host_actions import UnitText
+from ddtui.control.proof import deviations
 from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.control.unit_text import UnitFile
+from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level
 from ddtui.core.redact import MASK, is_secret_name, redact_text
+from ddtui.core.snapshot import Snapshot
+from ddtui.core.text import clean
 
 
 def differences(
@@ -50,6 +54,34 @@ def edited_beneath(text: UnitText) -> tuple[Finding, ...]:
             "ddtui's drop-in stands in front of the unit's own command: what was changed there is"
             " not in force",
             "take over what is wanted with --set, or go back to the unit's own: ddtui rollback",
+        ),
+    )
+
+
+def not_running_as_written(
+    written: Launch, snapshot: Snapshot, engine: Engine
+) -> tuple[Finding, ...]:
+    """Whether the unit's engine runs with other flags than the unit's files say."""
+    unit = snapshot.unit
+    if unit is None or unit.active_state not in {"active", "activating", "reloading"}:
+        return ()
+    found = deviations(Launch(written.argv), snapshot, engine)
+    if not found:
+        return ()
+    words = [
+        f"{each.name} is {each.after if each.after is not None else 'not set'}, and is written as "
+        f"{each.before if each.before is not None else 'not set'}"
+        for each in found
+    ]
+    return (
+        Finding(
+            Level.WARNING,
+            "unit-not-running-as-written",
+            f"the engine does not run as {unit.name} is written: {clean('; '.join(words), 600)}",
+            "the unit was changed and not restarted since; what is written has not been seen to"
+            " run, and a failed change is not known to have a way back to it",
+            "look at the unit's files before you go on; changes are worked out from what is"
+            " written",
         ),
     )
 

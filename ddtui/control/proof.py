@@ -144,7 +144,10 @@ def running_command(snapshot: Snapshot, engine: Engine) -> tuple[str, ...]:
 
 
 def deviations(
-    expected: Launch, snapshot: Snapshot, engine: Engine, unwanted: Collection[str] = ()
+    expected: Launch,
+    snapshot: Snapshot,
+    engine: Engine,
+    unwanted: Collection[str] = (),
 ) -> tuple[Change, ...]:
     """What runs otherwise than expected: flags, and variables of the unit; empty where untold.
 

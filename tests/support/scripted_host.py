@@ -78,7 +78,7 @@ class Script:
     fails: Callable[[tuple[str, ...]], bool] = lambda _: False
     """Whether an engine of this command line dies in the middle of its load."""
     refuses: set[str] = field(default_factory=set)
-    """Verbs of systemctl, and `write`, that sudo does not allow (any more)."""
+    """Verbs of systemctl, `write`, and labels of programs that are not allowed (any more)."""
 
 
 @dataclass
@@ -227,7 +227,7 @@ class Machine:
         if handler is None:
             return Completed(127, b"", f"no {program.label} here".encode())
         verb = {"ddtui:write-drop-in": "write"}.get(program.label, "".join(args[2:3]))
-        if verb in self.script.refuses:
+        if {verb, program.label} & self.script.refuses:
             return Completed(1, b"", b"sudo: a password is required")
         said = await handler(args, stdin)
         return Completed(0, said.encode() if isinstance(said, str) else said, b"")

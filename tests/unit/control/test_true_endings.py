@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from ddtui.control.drop_in import sets_anything
 from ddtui.core.change_record import ChangeRecord
-from ddtui.core.launch import Request
+from ddtui.core.launch import Level, Request
 from tests.support.change_world import FRAGMENT as UNIT_TEXT
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import DROP_IN, FOREIGN, Script
+from tests.support.scripted_host import DROP_IN, FOREIGN, FRAGMENT, Script
 from tests.support.virtual_time import in_virtual_time
 
+NOT_AS_WRITTEN = "unit-not-running-as-written"
 BLOCK = "speculative-dflash-block-size"
 
 
@@ -123,5 +126,71 @@ def test_an_error_on_the_way_back_ends_the_record() -> None:
         assert (
             "the unit is failed (failed); THE ENGINE IS DOWN; the new configuration is on" in said
         )
+
+    in_virtual_time(work())
+
+
+def test_a_host_that_does_not_say_where_it_stands_ends_the_record_too() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script())
+
+        def meanwhile(step: str) -> None:
+            if step == "written":
+                world.machine.script.refuses.add("ddtui:unit-look")
+
+        record = await applied(world, meanwhile)
+        assert record.ending == "failed"
+        assert "where the host stands is not known" in record.steps[-1].detail
+        assert world.store.unfinished("ct200", "") is None
+
+    in_virtual_time(work())
+
+
+def test_a_change_that_succeeds_when_resumed_has_no_cause() -> None:
+    """The cause of a failure that was kept before ddtui ended does not stand beside `in force`."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(3)
+        control = world.control()
+        plan = await control.plan(Request(flags={BLOCK: 16}))
+        loading = asyncio.Event()
+        work = asyncio.create_task(
+            control.apply(plan, lambda _, step: loading.set() if step.step == "loading" else None)
+        )
+        await loading.wait()
+        work.cancel()
+        await asyncio.gather(work, return_exceptions=True)
+        left = world.store.unfinished("ct200", "")
+        assert left is not None
+        world.store.put(msgspec.structs.replace(left, cause={"title": "no progress"}))
+        record = await world.control().resume()
+        feed.cancel()
+        assert (record.ending, record.cause) == ("in force", None)
+        assert world.store.history("ct200")[0].cause is None
+
+    in_virtual_time(work())
+
+
+def test_a_unit_that_does_not_run_as_it_is_written_is_said_and_gets_no_credit() -> None:
+    """Somebody has edited the unit and not restarted it: 8 runs, 4 is written and never ran."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(fails=lambda argv: argv[-1] == "16"))
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(12)  # it is ready
+        control = world.control()
+        plan = await control.plan(Request(flags={BLOCK: 16}))
+        assert NOT_AS_WRITTEN not in [each.rule for each in plan.findings]
+        machine = world.machine
+        machine.files[FRAGMENT] = machine.files[FRAGMENT].replace("size 8", "size 4")
+        plan = await control.plan(Request(flags={BLOCK: 16}))
+        (warning,) = [each for each in plan.findings if each.rule == NOT_AS_WRITTEN]
+        assert warning.level is Level.WARNING
+        assert f"{BLOCK} is 8, and is written as 4" in warning.text
+        record = await control.apply(plan, policy="always")
+        feed.cancel()
+        assert not record.was_ready
 
     in_virtual_time(work())
