@@ -173,10 +173,13 @@ class Outcome:
             self._store.history, record.host, simulated=record.simulated, unit=record.unit
         )
         for each in earlier:
-            if each.ending == Step.IN_FORCE and each.drop_in == back:
+            if each.ending not in {Step.IN_FORCE, Step.ROLLED_BACK}:
+                continue
+            proved = each.state.get("proved")
+            if proved is None and each.drop_in == back:
                 return Launch(each.after_argv, each.after_environment)
-            if each.ending == Step.ROLLED_BACK and each.before_drop_in == back:
-                return Launch(each.before_argv, each.before_environment)
+            if proved == back and (kept := each.state.get("expected")) is not None:
+                return msgspec.convert(kept, Launch)
         return None
 
     async def _cause(self, failure: Failure | ActionFailed, why: str) -> dict[str, Any]:

@@ -20,13 +20,13 @@ BLOCK = "speculative-dflash-block-size"
 
 
 async def applied(
-    world: ChangeWorld, meanwhile: Callable[[str], None] = lambda _: None
+    world: ChangeWorld, meanwhile: Callable[[str], None] = lambda _: None, block: int = 16
 ) -> ChangeRecord:
-    """Block 16 asked for where 8 runs; `meanwhile` is told of each step."""
+    """That block asked for where 8 runs; `meanwhile` is told of each step."""
     feed = asyncio.create_task(world.watched.run())
     await asyncio.sleep(3)
     control = world.control()
-    plan = await control.plan(Request(flags={BLOCK: 16}))
+    plan = await control.plan(Request(flags={BLOCK: block}))
     record = await control.apply(plan, lambda _, step: meanwhile(step.step), policy="always")
     await asyncio.sleep(1)
     feed.cancel()
@@ -192,5 +192,22 @@ def test_a_unit_that_does_not_run_as_it_is_written_is_said_and_gets_no_credit() 
         record = await control.apply(plan, policy="always")
         feed.cancel()
         assert not record.was_ready
+
+    in_virtual_time(work())
+
+
+def test_what_was_proved_last_is_proved_again_by_its_own_command() -> None:
+    """12 was proved; 14 is written and never ran; 16 fails: 12 is gone back to, and is proved."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(fails=lambda argv: argv[-1] == "16"))
+        assert (await applied(world, block=12)).ending == "in force"
+        machine = world.machine
+        machine.files[DROP_IN] = machine.files[DROP_IN].replace("size 12", "size 14")
+        record = await applied(world)
+        assert (record.ending, record.was_ready) == ("rolled back", False)
+        assert record.state["expected"]["argv"][-1] == "12"
+        assert machine.engine is not None
+        assert machine.engine.argv[-1] == "12"
 
     in_virtual_time(work())
