@@ -41,6 +41,10 @@ def prepared(*keys: str) -> Callable[[Pilot[object]], Awaitable[None]]:
             await pilot.press(key)
             await until_planned(app)
         await pilot.pause()
+        view = app.desk.view if app.desk is not None else None
+        while view is not None and view.question and not isinstance(app.screen, ConfirmScreen):
+            app._check()
+            await pilot.pause(0.05)
         screen = app.screen
         if isinstance(screen, ConfirmScreen):
             screen._clock = lambda: 1_000.0  # it has been open for long
@@ -99,9 +103,7 @@ def test_locked(snap_compare: SnapCompare) -> None:
 
 @pytest.mark.parametrize("size", SIZES, ids=by_size)
 @pytest.mark.parametrize("keys", [(), ("4",)], ids=["monitor", "presets"])
-def test_releasing(
-    size: tuple[int, int], keys: tuple[str, ...], snap_compare: SnapCompare
-) -> None:
+def test_releasing(size: tuple[int, int], keys: tuple[str, ...], snap_compare: SnapCompare) -> None:
     app = app_with("live", reconfiguration=running("releasing", HELD))
     assert snap_compare(app, terminal_size=size, run_before=prepared(*keys))
 

@@ -8,7 +8,6 @@ from dataclasses import replace
 
 from textual import on
 from textual.app import ComposeResult
-from textual.binding import Binding
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
 from textual.timer import Timer
@@ -31,7 +30,7 @@ from ddtui.ui.shown import Shown
 from ddtui.ui.source import ControlProblem, PresetView
 from ddtui.ui.widgets.header import Header
 from ddtui.ui.widgets.key_bar import KeyBar
-from ddtui.ui.widgets.options import Options
+from ddtui.ui.widgets.options import UnpagedOptions
 from ddtui.ui.widgets.preset_detail import Detail, PresetDetail
 from ddtui.ui.widgets.prompt import Prompt
 from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows
@@ -41,18 +40,6 @@ AGAIN = 20.0
 PAUSE = 0.15
 """Seconds that the highlight must rest before a plan is made."""
 _NO_PRESET = PresetView("", "Only what is set here, beside what the unit has", "", Request())
-
-
-class PresetList(Options, inherit_bindings=False):
-    """Leaves the page keys to the screen, which scrolls what the preset does."""
-
-    BINDINGS = [
-        Binding("up", "cursor_up", show=False),
-        Binding("down", "cursor_down", show=False),
-        Binding("home", "first", show=False),
-        Binding("end", "last", show=False),
-        Binding("enter", "select", show=False),
-    ]
 
 
 class PresetsScreen(LiveScreen):
@@ -92,7 +79,7 @@ class PresetsScreen(LiveScreen):
     def compose(self) -> ComposeResult:
         yield Header()
         with Horizontal(id="both"):
-            yield PresetList(id="list")
+            yield UnpagedOptions(id="list")
             with Vertical():
                 yield ReconfigurationPanel(id="change")
                 yield PresetDetail(id="detail")

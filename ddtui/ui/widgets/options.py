@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textual.binding import Binding
 from textual.widgets import OptionList
 
 LEAST_WIDTH = 10
@@ -26,6 +27,18 @@ class Options(OptionList):
         """One page down."""
         if laid_out(self):
             super().action_page_down()  # type: ignore[no-untyped-call]
+
+
+class UnpagedOptions(Options, inherit_bindings=False):
+    """Leaves the page keys to its screen."""
+
+    BINDINGS = [
+        Binding("up", "cursor_up", show=False),
+        Binding("down", "cursor_down", show=False),
+        Binding("home", "first", show=False),
+        Binding("end", "last", show=False),
+        Binding("enter", "select", show=False),
+    ]
 
 
 def laid_out(options: OptionList) -> bool:
