@@ -37,11 +37,15 @@ _REFUSAL_DELAY = 0.5
 """Seconds of imports before arguments are looked at."""
 
 
+FAILURE_VARIABLE = "DDTUI_SIMULATE_FAILURE"
+"""Names a failure where a flag for it would be refused before the start."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run until the engine ends; returns its exit status."""
     own = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     own.add_argument("--load-seconds", type=float, default=20.0)
-    own.add_argument("--simulate-failure", default=None)
+    own.add_argument("--simulate-failure", default=os.environ.get(FAILURE_VARIABLE))
     own.add_argument("--simulate-traffic", action="store_true")
     own.add_argument("--simulate-seed", type=int, default=0)
     given = list(sys.argv[1:] if argv is None else argv)

@@ -14,6 +14,7 @@ from ddtui.control.rights import sudoers_lines
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Request
 from ddtui.core.snapshot import ReadinessState
+from ddtui.demo.engine_process import FAILURE_VARIABLE
 from tests.host.changing import SUDOERS, Changer, changer, grant
 from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line
 from tests.host.watching import Watcher
@@ -75,7 +76,7 @@ async def test_an_applied_change_is_in_force_and_proved(host: GpuHost, ops: Chan
 async def test_a_change_that_fails_is_rolled_back_and_that_is_proved(
     host: GpuHost, ops: Changer
 ) -> None:
-    record = await ops.apply(request=Request(flags={"simulate-failure": "oom"}))
+    record = await ops.apply(request=Request(environment={FAILURE_VARIABLE: "oom"}))
     assert record.ending == "rolled back"
     assert record.cause is not None
     assert "memory" in record.cause["title"].lower()
@@ -91,7 +92,7 @@ async def test_a_change_that_fails_is_rolled_back_and_that_is_proved(
 async def test_without_rollback_it_stays_failed_and_can_be_rolled_back_later(
     host: GpuHost, ops: Changer
 ) -> None:
-    failing = Request(flags={"simulate-failure": "missing-model"})
+    failing = Request(environment={FAILURE_VARIABLE: "missing-model"})
     record = await ops.apply(request=failing, policy="never")
     assert record.ending == "failed"
     assert host.show(UNIT, "ActiveState") == "failed"
