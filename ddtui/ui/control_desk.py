@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
 from time import monotonic
 from typing import Any
 
@@ -165,7 +166,9 @@ class ControlDesk:
             self._tell(f"{title}: not possible now", problem)
             return
         self._working = True
-        self._app.run_worker(self._prepared(title, prepare, ask), group="control")
+        work: Callable[[], Coroutine[None, None, None]]
+        work = partial(self._prepared, title, prepare, ask)
+        self._app.run_worker(work, group="control")
 
     async def _prepared(
         self,

@@ -87,7 +87,7 @@ class Palette(CommandPalette):
                     raise
 
         group = self._GATHER_COMMANDS_GROUP
-        return self.run_worker(search(), group=group, exclusive=True)
+        return self.run_worker(search, group=group, exclusive=True)
 
     def _action_command_list(self, action: str) -> None:
         if laid_out(self.query_one(CommandList)):

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from textual import on
+from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
 from textual.content import Content
@@ -98,7 +98,11 @@ class PresetsScreen(LiveScreen):
 
     def on_screen_resume(self) -> None:
         self._read()
-        self.run_worker(self._desk.look(), group="look", exclusive=True)
+        self._look()
+
+    @work(group="look", exclusive=True)
+    async def _look(self) -> None:
+        await self._desk.look()
 
     # ---- what arrives -----------------------------------------------------------------------
 
@@ -220,8 +224,9 @@ class PresetsScreen(LiveScreen):
     def _plan_now(self) -> None:
         connected = self._shown is not None and self._shown.connected
         if connected and self.is_current and self._detail.preset is not None:
-            self.run_worker(self._plan(self._detail), group="plan", exclusive=True)
+            self._plan(self._detail)
 
+    @work(group="plan", exclusive=True)
     async def _plan(self, asked: Detail) -> None:
         self._detail = replace(self._detail, working=True)
         self._tell()
