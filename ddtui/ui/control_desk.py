@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine
-from functools import partial
+from collections.abc import Awaitable, Callable
 from time import monotonic
 from typing import Any
 
@@ -166,9 +165,7 @@ class ControlDesk:
             self._tell(f"{title}: not possible now", problem)
             return
         self._working = True
-        work: Callable[[], Coroutine[None, None, None]]
-        work = partial(self._prepared, title, prepare, ask)
-        self._app.run_worker(work, group="control")
+        self._app.run_worker(self._prepared(title, prepare, ask), group="control")
 
     async def _prepared(
         self,
