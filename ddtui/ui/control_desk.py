@@ -7,6 +7,7 @@ from time import monotonic
 from typing import Any
 
 from textual.app import App
+from textual.worker import Worker
 
 from ddtui.core.clock import Clock
 from ddtui.core.launch import Plan, Request
