@@ -166,7 +166,11 @@ class ControlDesk:
             self._tell(f"{title}: not possible now", problem)
             return
         self._working = True
-        self._app.run_worker(self._prepared(title, prepare, ask), group="control")
+
+        async def work() -> None:
+            await self._prepared(title, prepare, ask)
+
+        _worker: Worker[None] = self._app.run_worker(work, group="control")
 
     async def _prepared(
         self,
