@@ -1,0 +1,1 @@
+"""Measuring a configuration: prompts, load generator, figures, coding tasks and their sandbox."""

@@ -1,0 +1,101 @@
+"""An experiment: a configuration to load, and the bench to run on it. Pure data."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, Literal
+
+import msgspec
+
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.launch import Request
+
+
+class ExperimentState(enum.StrEnum):
+    """Where an experiment stands."""
+
+    PENDING = "pending"
+    HELD = "held"
+    """Kept in its place, and passed over."""
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+ENDED = frozenset({ExperimentState.DONE, ExperimentState.FAILED, ExperimentState.CANCELLED})
+
+Step = Literal["", "planning", "loading", "measuring", "coding", "recording"]
+"""What a running experiment does; written to the store before it is begun."""
+
+Leave = Literal["baseline", "best", "last"]
+"""Which configuration a unit is left in once its queue is done."""
+
+
+class Match(msgspec.Struct, frozen=True):
+    """Where a value comes from that was computed to match another configuration."""
+
+    policy: str
+    """Name of the policy, as `ddtui.experiments.matching` has it."""
+    formula: str
+    """With its figures: `ceil(16 x 15 / 7) = 35`."""
+    knob: str
+    value: int
+    reference: str
+    """What it matches, in words: `block size 8, budget 16`."""
+
+
+class Experiment(msgspec.Struct, frozen=True, kw_only=True):
+    """One experiment of a host's queue."""
+
+    id: str
+    host: str
+    simulated: bool = False
+    position: float = 0.0
+    """Place in the queue: the lowest is next. Only the order counts."""
+    title: str
+    """The configuration in short, as tables show it: `budget 8 topk 4`."""
+    request: Request
+    """Values as asked for, secrets too: kept in the store only, redacted wherever shown."""
+    plan: BenchPlan = BenchPlan()
+    state: ExperimentState = ExperimentState.PENDING
+    step: Step = ""
+    sweep: str = ""
+    """Name of the sweep it belongs to; empty for one added by itself."""
+    baseline: bool = False
+    """Whether the others of its sweep are compared with it."""
+    hypothesis: str = ""
+    note: str = ""
+    match: Match | None = None
+    by: str = ""
+    """user@machine of who added it."""
+    created: float = 0.0
+    """Unix seconds on the operator's clock, like the times below."""
+    began: float | None = None
+    ended: float | None = None
+    attempts: int = 0
+    """How often it was begun."""
+    configuration: str = ""
+    """Key of the server's configuration, once it was planned on the host."""
+    change: str = ""
+    """Id of the reconfiguration that brings its configuration into force; empty for none needed."""
+    measurement: str = ""
+    """Id of its measurement; given before it is begun, so that none is made twice."""
+    reused: bool = False
+    """Whether the measurement is an earlier one of the same configuration and plan."""
+    reloaded: bool = False
+    """Whether the engine was loaded for it."""
+    cause: dict[str, Any] | None = None
+    """Why it failed: `title`, `evidence`, `remedy`."""
+
+
+class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
+    """What holds for a whole queue."""
+
+    host: str
+    simulated: bool = False
+    leave: Leave = "last"
+    paused: bool = False
+    """The runner takes up nothing more until it is released."""
+    baseline: dict[str, Any] = {}
+    """Request that restores what was in force when the queue began, and its measurement's id."""

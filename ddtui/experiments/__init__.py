@@ -1,0 +1,1 @@
+"""Experiments: the queue, grids, matching values, the order of loads, the runner, results."""
