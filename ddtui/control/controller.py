@@ -129,13 +129,16 @@ class Controller:
         except CommandRefused as error:
             raise NotPossible(error.what, error.way_out) from error
 
-    async def plan(self, request: Request) -> Plan:
-        """What a request would change, checked. Raises NotPossible, HostError."""
+    async def plan(self, request: Request, base: Launch | None = None) -> Plan:
+        """What a request would change, checked. Raises NotPossible, HostError.
+
+        `base` is what the request is made on; what the unit is configured as where it is left out.
+        """
         actions = self._actions_of()
         text = await actions.read()
         command = self._command(actions, text)
         snapshot = self._watching.snapshot()
-        plan = await self._planner.plan(command, request, snapshot)
+        plan = await self._planner.plan(command, request, snapshot, base)
         findings = (
             *plan.findings,
             *edited_beneath(text),
@@ -163,9 +166,11 @@ class Controller:
         *,
         policy: Policy = "ask",
         asked: Asked | None = None,
+        change_id: str = "",
     ) -> ChangeRecord:
         """Bring a plan into force, or say why not; returns the record of it, ended.
 
+        `change_id` names the record, for one who has noted it before it is begun.
         Raises NotPossible, RightMissing and LockHeld while nothing has been touched.
         """
         if plan.blocked:
@@ -178,7 +183,7 @@ class Controller:
             raise LockHeld(holder)
         if command.launch != plan.before:
             raise NotPossible("the unit has changed since the plan was made", "plan again")
-        record = self._record("apply", actions, text, plan.before, plan.after)
+        record = self._record("apply", actions, text, plan.before, plan.after, change_id)
         header = Header(
             when=drop_in.stamp(record.began),
             by=record.who,
@@ -207,13 +212,13 @@ class Controller:
         return await self._begin(record, actions, on_step, asked)
 
     async def restart(
-        self, on_step: OnStep | None = None, *, asked: Asked | None = None
+        self, on_step: OnStep | None = None, *, asked: Asked | None = None, change_id: str = ""
     ) -> ChangeRecord:
-        """Stop, release, start and prove the unit as it is configured."""
+        """Stop, release, start and prove the unit as it is configured; `change_id` as in apply."""
         actions = self._actions_of()
         text = await actions.read()
         launch = self._command(actions, text).launch
-        record = self._record("restart", actions, text, launch, launch)
+        record = self._record("restart", actions, text, launch, launch, change_id)
         record = msgspec.structs.replace(
             record, drop_in=text.own, drop_in_hash=drop_in.text_hash(text.own), policy="never"
         )
@@ -267,11 +272,17 @@ class Controller:
     # ---- within --------------------------------------------------------------------------------
 
     def _record(
-        self, kind: Kind, actions: UnitActions, text: UnitText, before: Launch, after: Launch
+        self,
+        kind: Kind,
+        actions: UnitActions,
+        text: UnitText,
+        before: Launch,
+        after: Launch,
+        change_id: str = "",
     ) -> ChangeRecord:
         snapshot = self._watching.snapshot()
         return ChangeRecord(
-            id=uuid.uuid4().hex,
+            id=change_id or uuid.uuid4().hex,
             kind=kind,
             host=actions.host.name,
             simulated=actions.host.simulated,

@@ -72,11 +72,22 @@ class Planner:
             return (from_server_info(arguments, version) if arguments else None), [note]
         return with_types(flags, arguments), []
 
-    async def plan(self, command: UnitCommand, request: Request, snapshot: Snapshot) -> Plan:
-        """The plan, with everything that speaks against it."""
+    async def plan(
+        self,
+        command: UnitCommand,
+        request: Request,
+        snapshot: Snapshot,
+        base: Launch | None = None,
+    ) -> Plan:
+        """The plan, with everything that speaks against it.
+
+        `base` is what the request is made on, where that is not what the unit is configured as.
+        """
         before = command.launch
         server, notes = await self.server_flags(before, snapshot)
-        after, changes, findings = work_out(before, request, server, overrides=self._knobs)
+        after, changes, findings = work_out(
+            base or before, request, server, overrides=self._knobs, against=before
+        )
         info = snapshot.server_info
         checked = check(
             CheckContext(

@@ -28,8 +28,11 @@ def plan(
     server: ServerFlags | None,
     dialect: Dialect | None = None,
     overrides: Mapping[str, str] | None = None,
+    against: Launch | None = None,
 ) -> _Worked:
     """The launch that a request makes of `launch`, its changes, and what stands in the way.
+
+    `against` is what the changes are told of, where that is another launch.
 
     `server` is None for one that could not be asked: then only flags that its command line has
     already are known. `dialect` is told from it where it is not given; `overrides` are the host's
@@ -44,7 +47,7 @@ def plan(
     work = _Work(launch, known, dialect or detect(known, launch.environment), overrides or {})
     work.apply(request)
     after = Launch(work.line.argv, work.environment)
-    changes = _differences(launch, after, known, work.origin)
+    changes = _differences(against or launch, after, known, work.origin)
     if not changes and not any(each.level is Level.ERROR for each in work.findings):
         work.find(Level.NOTE, "nothing-changes", "the unit is configured like this already")
     return after, changes, tuple(work.findings)
