@@ -11,7 +11,7 @@ from ddtui.core.samples import LinkSample
 from ddtui.demo.machine import DEFAULT_SPEED, Machine
 from ddtui.demo.scenarios import DEFAULT_SCENARIO
 from ddtui.demo.server import USERNAME, DemoServer
-from ddtui.hosts.base import Completed, HostKind, Program, ProgramStream
+from ddtui.hosts.base import Completed, HostKind, Port, Program, ProgramStream, Receiver
 from ddtui.hosts.ssh import SshHost, SshTarget
 
 
@@ -120,3 +120,7 @@ class DemoHost:
     def transport(self) -> httpx.AsyncBaseTransport:
         """HTTP to ports of the simulated host."""
         return self._host.transport()
+
+    async def open_port(self, address: str, port: int, receiver: Receiver) -> Port:
+        """A connection to a port of the simulated host."""
+        return await self._host.open_port(address, port, receiver)

@@ -7,7 +7,8 @@ How it fails::
     ├── LinkRefused       authentication or host key: nothing is retried before the operator acts
     │   ├── HostKeyUnknown
     │   └── HostKeyChanged
-    └── ProgramTimeout    a short command did not end in time
+    ├── ProgramTimeout    a short command did not end in time
+    └── PortClosed        nobody answers on the host's port, or its sshd forbids to reach it
 """
 
 from __future__ import annotations
@@ -74,6 +75,42 @@ class ProgramStream(Protocol):
         ...
 
 
+class Receiver(Protocol):
+    """Takes what comes over a connection at the moment it comes."""
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes; called by the event loop, so it must be quick."""
+        ...
+
+    def data_ended(self, error: str) -> None:
+        """Nothing more comes: an orderly end (empty), or what broke. Called once."""
+        ...
+
+
+class Port(Protocol):
+    """An open connection to a port; what comes goes to its Receiver."""
+
+    def write(self, data: bytes) -> None:
+        """Queue bytes to send."""
+        ...
+
+    async def drain(self) -> None:
+        """Return once what was written has gone out. Raises OSError when the connection broke."""
+        ...
+
+    def pause(self) -> None:
+        """Receive no more for now."""
+        ...
+
+    def resume(self) -> None:
+        """Go on receiving."""
+        ...
+
+    def close(self) -> None:
+        """End it. Safe to call twice."""
+        ...
+
+
 class Host(Protocol):
     """A machine."""
 
@@ -135,6 +172,13 @@ class Host(Protocol):
         """HTTP to ports of the host as seen from the host itself (127.0.0.1 is the host's own)."""
         ...
 
+    async def open_port(self, address: str, port: int, receiver: Receiver) -> Port:
+        """A connection to a port as seen from the host itself; for what must be timed.
+
+        Raises LinkDown without a link, and PortClosed when nobody answers there.
+        """
+        ...
+
 
 class HostError(Exception):
     """Base: `what` happened, and a `remedy` in words when there is one."""
@@ -182,3 +226,7 @@ class HostKeyChanged(LinkRefused):
 
 class ProgramTimeout(HostError):
     """A short program did not end in time."""
+
+
+class PortClosed(HostError):
+    """A port of the host cannot be reached."""

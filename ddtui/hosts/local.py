@@ -16,8 +16,18 @@ import httpx
 
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.samples import LinkSample, LinkState
-from ddtui.hosts.base import Completed, HostError, HostKind, LinkDown, Program, ProgramTimeout
+from ddtui.hosts.base import (
+    Completed,
+    HostError,
+    HostKind,
+    LinkDown,
+    Port,
+    Program,
+    ProgramTimeout,
+    Receiver,
+)
 from ddtui.hosts.command import argv
+from ddtui.hosts.ports import DirectPorts
 from ddtui.hosts.streams import RunningProgram, attended, capture, exit_status
 
 _MOST_AT_ONCE = 3
@@ -137,6 +147,10 @@ class LocalHost:
     def transport(self) -> httpx.AsyncBaseTransport:
         """See Host. Proxies of the environment are not used: they lead away from this machine."""
         return httpx.AsyncHTTPTransport(trust_env=False)
+
+    async def open_port(self, address: str, port: int, receiver: Receiver) -> Port:
+        """See Host."""
+        return await DirectPorts().open_port(address, port, receiver)
 
 
 async def _complete(child: _Child, stdin: bytes) -> Completed:

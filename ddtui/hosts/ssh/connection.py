@@ -5,13 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
+from typing import cast
 
 import asyncssh
 
-from ddtui.hosts.base import Completed, HostError, LinkDown, Program, ProgramTimeout
+from ddtui.hosts.base import (
+    Completed,
+    HostError,
+    LinkDown,
+    Port,
+    Program,
+    ProgramTimeout,
+    Receiver,
+)
 from ddtui.hosts.command import command_line
 from ddtui.hosts.ssh import failures
 from ddtui.hosts.ssh.login import Login
+from ddtui.hosts.ssh.ports import ChannelPort
 from ddtui.hosts.streams import Read, RunningProgram, attended, capture, exit_status
 
 _MOST_AT_ONCE = 3
@@ -164,3 +174,14 @@ class Connection:
         """
         with self._breaks():
             return await self._ssh.open_connection(host, port, encoding=None)
+
+    async def open_timed_port(self, address: str, port: int, receiver: Receiver) -> Port:
+        """A connection as `open_port` makes it, with a receiver. Raises LinkDown, PortClosed."""
+        try:
+            with self._breaks():
+                _, session = await self._ssh.create_connection(
+                    lambda: ChannelPort(receiver), address, port, encoding=None
+                )
+        except asyncssh.ChannelOpenError as exc:
+            raise failures.port_refused(exc, address, port) from exc
+        return cast(ChannelPort, session)

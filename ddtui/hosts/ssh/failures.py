@@ -8,7 +8,7 @@ import socket
 
 import asyncssh
 
-from ddtui.hosts.base import HostError, LinkDown, LinkRefused
+from ddtui.hosts.base import HostError, LinkDown, LinkRefused, PortClosed
 from ddtui.hosts.ssh.keys import Identities
 from ddtui.hosts.ssh.target import SshTarget
 
@@ -119,3 +119,16 @@ def lost(exc: Exception | None, target: SshTarget) -> str:
     if exc is None:
         return f"connection to {target.address} closed"
     return f"connection to {target.address} broke: {exc}"
+
+
+def port_refused(exc: asyncssh.ChannelOpenError, address: str, port: int) -> PortClosed:
+    """A port of the host that its sshd did not connect to."""
+    if exc.code == FORBIDDEN:
+        return PortClosed(
+            f"the host's sshd forbids forwarding to {address}:{port}",
+            "allow it: AllowTcpForwarding and PermitOpen in the host's sshd_config",
+        )
+    return PortClosed(
+        f"{address}:{port} on the host: {exc.reason.lower()}",
+        "see that the engine runs, and that it listens on this address and port",
+    )

@@ -11,7 +11,15 @@ import httpx
 
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.samples import LinkSample
-from ddtui.hosts.base import Completed, HostError, HostKeyUnknown, HostKind, Program
+from ddtui.hosts.base import (
+    Completed,
+    HostError,
+    HostKeyUnknown,
+    HostKind,
+    Port,
+    Program,
+    Receiver,
+)
 from ddtui.hosts.ssh.connection import Connection
 from ddtui.hosts.ssh.http import SshTransport
 from ddtui.hosts.ssh.known_hosts import accept_host_key
@@ -123,3 +131,7 @@ class SshHost:
     def transport(self) -> httpx.AsyncBaseTransport:
         """See Host."""
         return SshTransport(self._supervisor.live)
+
+    async def open_port(self, address: str, port: int, receiver: Receiver) -> Port:
+        """See Host."""
+        return await self._supervisor.live().open_timed_port(address, port, receiver)

@@ -11,7 +11,7 @@ import httpx
 
 from ddtui.collect.base import Nudge, SourceCollector
 from ddtui.core.samples import AnySample, LinkSample, LinkState
-from ddtui.hosts.base import Completed, HostKind, LinkDown, Program
+from ddtui.hosts.base import Completed, HostKind, LinkDown, Port, PortClosed, Program, Receiver
 
 S = TypeVar("S")
 
@@ -97,6 +97,9 @@ class FakeHost:
 
     def transport(self) -> httpx.AsyncBaseTransport:
         return self.http
+
+    async def open_port(self, address: str, port: int, receiver: Receiver) -> Port:
+        raise PortClosed(f"{address}:{port} is not of this fake")
 
     def arguments(self, label: str) -> list[tuple[str, ...]]:
         return [args for called, args in self.calls if called == label]
