@@ -62,7 +62,8 @@ def apply(  # noqa: PLR0913, PLR0917
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE; `none` takes it away.",
+            help="KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE; `none` takes it away."
+            " text:NAME=VALUE: a flag with this very text.",
         ),
     ] = None,
     dry_run: DryRunOption = False,

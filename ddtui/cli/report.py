@@ -108,7 +108,7 @@ def _unit(snapshot: Snapshot, paint: Paint) -> list[str]:
 
 def _runs(unit: UnitStatus) -> bool:
     """Whether the unit has a process: what is known of its engine is so now."""
-    return unit.active_state in _RUNS and unit.sub_state != "auto-restart"
+    return unit.active_state in _RUNS and not unit.sub_state.startswith("auto-restart")
 
 
 def _unit_notes(unit: UnitStatus) -> Iterable[str]:

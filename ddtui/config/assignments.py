@@ -1,4 +1,7 @@
-"""Assignments of the command line: `--set budget=16 --set flag:NAME=VALUE --set env:NAME=VALUE`."""
+"""Assignments of the command line: `--set budget=16 --set flag:NAME=VALUE --set env:NAME=VALUE`.
+
+`--set text:NAME=VALUE` sets a flag to this very text: `true`, `false` and `none` mean nothing then.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,10 @@ from ddtui.core.knobs import (
 )
 from ddtui.core.launch import Request, Value
 
-HELP = "KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE; the value none takes it away"
+HELP = (
+    "KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE (the value none takes it away),"
+    " or text:NAME=VALUE for a flag with this very text"
+)
 
 
 def parse_assignments(words: Iterable[str]) -> Request:
@@ -61,13 +67,15 @@ def _assignment(word: str) -> tuple[str, str, Value]:
         if not VARIABLE.fullmatch(name):
             raise ValueError(f"{name[:80]!r} is no name of a variable")
         return kind, name, None if text == NONE else text
-    if kind != "flag":
-        raise ValueError(f"{kind[:80]!r} is neither flag nor env; expected {HELP}")
+    if kind not in {"flag", "text"}:
+        raise ValueError(f"{kind[:80]!r} is none of flag, text and env; expected {HELP}")
     flag = name.removeprefix("--")
     if not FLAG.fullmatch(flag):
         raise ValueError(f"{name[:80]!r} is no name of a flag")
     if not text:
         raise ValueError("has no value; write flag:NAME=true for a bare flag")
+    if kind == "text":
+        return "flag", flag, text
     return kind, flag, {"true": True, "false": False, NONE: None}.get(text.lower(), text)
 
 

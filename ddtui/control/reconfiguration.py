@@ -142,7 +142,7 @@ def _towards_start(run: Run, facts: Facts, released: bool) -> Decision:
 
 def _started(run: Run, facts: Facts) -> Decision:
     """A start was ordered and has shown an effect."""
-    if facts.sub == "auto-restart":
+    if facts.sub.startswith("auto-restart"):
         return Decision(Action.FAIL, run, f"it died ({facts.result}) and systemd restarts it")
     if facts.active == "deactivating":
         return Decision(Action.AWAIT_STOP, run)
@@ -199,9 +199,8 @@ class Follower:
             return View.WAIT, "waiting for the unit's state"
         if unit.invocation != self._run.invocation or (unit.restarts or 0) > self._run.restarts:
             return View.LOOK, "the unit was started anew"
-        if unit.sub_state == "auto-restart" or unit.active_state in {
-            *("failed", "inactive", "deactivating"),
-        }:
+        restarting = unit.sub_state.startswith("auto-restart")  # or auto-restart-queued
+        if restarting or unit.active_state in {"failed", "inactive", "deactivating"}:
             return View.LOOK, "the unit has ended"
         readiness = snapshot.readiness
         if readiness.state is ReadinessState.READY:

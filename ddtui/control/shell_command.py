@@ -20,8 +20,18 @@ _OPERATORS = ("&&", "||", ";;", "|&", "|", "&", ";", "\n", "(", ")")
 _REDIRECTION = re.compile(r"\d*(?:>>|>&|>\||<>|<&|&>>|&>|>|<)")
 
 
+_DETACHING = frozenset(
+    {"setsid", "daemonize", "coproc", "screen", "tmux", "start-stop-daemon", "systemd-run"}
+)
+"""What may leave its command running and end itself."""
+
+
 class NotSimple(ValueError):
-    """The script is not one that can be changed safely; says why."""
+    """The script cannot be changed safely: why, and a way out where one is known."""
+
+    def __init__(self, why: str, way_out: str = "") -> None:
+        super().__init__(why)
+        self.way_out = way_out
 
 
 class ShellWord(msgspec.Struct, frozen=True):
@@ -74,22 +84,32 @@ def find_command(script: str, is_engine: Callable[[Sequence[str]], bool]) -> She
     Raises NotSimple when it cannot be changed safely.
     """
     found: list[ShellCommand] = []
-    at = 0
+    at, detached = 0, False
     while at < len(script):
-        command, at = _simple_command(script, at, is_engine)
+        command, at, operator = _simple_command(script, at, is_engine)
         if command is not None:
             found.append(command)
+            detached = any(PurePosixPath(word).name in _DETACHING for word in command.argv[:4])
+        # Also one that follows: the engine may stand in braces before it.
+        detached = detached or (bool(found) and operator == "&")
     if len(found) > 1:
         raise NotSimple("the script starts the engine in more than one place")
+    if detached:
+        raise NotSimple(
+            "the engine is put into the background: systemd then does not know its process, and"
+            " neither its end nor its command line can be told for sure",
+            "let the engine be the script's last command, in the foreground, begun with exec"
+            " (`exec python -m sglang.launch_server ...`, without `&` and `wait`)",
+        )
     return found[0] if found else None
 
 
 def _simple_command(
     script: str, begin: int, is_engine: Callable[[Sequence[str]], bool]
-) -> tuple[ShellCommand | None, int]:
-    """Scan up to the next operator: the engine's command if it is one, and where to go on."""
+) -> tuple[ShellCommand | None, int, str]:
+    """Scan up to the next operator: the engine's command if it is one, where to go on, and it."""
     words: list[ShellWord] = []
-    trouble, redirected = "", False
+    trouble, redirected, operator = "", False, ""
     at, first, last = begin, begin, begin
     while at < len(script):
         if script.startswith("\\\n", at):
@@ -98,8 +118,9 @@ def _simple_command(
         if script[at] in " \t":
             at += 1
             continue
-        operator = next((each for each in _OPERATORS if script.startswith(each, at)), "")
-        if operator and not script.startswith("&>", at):
+        here = next((each for each in _OPERATORS if script.startswith(each, at)), "")
+        operator = "" if script.startswith("&>", at) else here
+        if operator:
             at += len(operator)
             break
         if script[at] == "#":
@@ -121,10 +142,10 @@ def _simple_command(
         words.append(word)
         last = last if redirected else at
     if not words or not is_engine([word.value for word in words]):
-        return None, at
+        return None, at, operator
     if trouble:
         raise NotSimple(trouble)
-    return ShellCommand(script[:first], tuple(words), script[last:]), at
+    return ShellCommand(script[:first], tuple(words), script[last:]), at, operator
 
 
 def _redirection_end(script: str, at: int) -> int:

@@ -35,7 +35,7 @@ async def standing(
 
 def _running(record: ChangeRecord, facts: Facts, snapshot: Snapshot, watching: Watching) -> str:
     """Which configuration runs."""
-    if facts.active in {"inactive", "failed"} or facts.sub == "auto-restart":
+    if facts.active in {"inactive", "failed"} or facts.sub.startswith("auto-restart"):
         return "THE ENGINE IS DOWN"
     if facts.invocation and facts.invocation == record.state.get("before"):
         return "the engine runs the old configuration: it was not stopped"

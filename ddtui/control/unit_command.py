@@ -359,7 +359,8 @@ def _shell(script: str, is_engine: IsEngine) -> ShellCommand | None:
     except NotSimple as error:
         raise CommandRefused(
             f"the unit starts the engine from a shell script in which {error}",
-            "let the unit's ExecStart start the engine itself, or spell the flags out there",
+            error.way_out
+            or "let the unit's ExecStart start the engine itself, or spell the flags out there",
         ) from error
 
 

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
-from ddtui.core.redact import redact_text
+from ddtui.core.redact import safe_text
 from ddtui.core.signatures import CAUSES, UNKNOWN_RANK, Kind, Place, Signature
-from ddtui.core.text import clean
 
 EVIDENCE_LINES = 6
 _EVIDENCE_LENGTH = 600
@@ -263,4 +262,4 @@ def _evidence(*lines: str) -> tuple[str, ...]:
 
 def shown(text: str) -> str:
     """A line of a log made safe to show."""
-    return redact_text(clean(text.strip(), _EVIDENCE_LENGTH))
+    return safe_text(text.strip(), _EVIDENCE_LENGTH)

@@ -37,8 +37,9 @@ def removed_flag(view: View, say: Say) -> Iterator[Finding]:
         if use.name in _REMOVED:
             since, instead = _REMOVED[use.name]
             has = instead and server.knows(instead)
-            yield say.error(
-                f"--{use.name} is gone since SGLang {since}{_version(server)}",
+            yield say(
+                _level(server),
+                f"--{use.name} is gone since SGLang {since}{_version(server)}{_told_by(server)}",
                 f"use --{instead}" if has else "leave it out",
             )
 
@@ -52,7 +53,11 @@ def unknown_flag(view: View, say: Say) -> Iterator[Finding]:
         near = server.nearest(use.name)
         remedy = f"did you mean --{near}?" if near else ""
         if use.name not in view.before:
-            yield say.error(f"--{use.name} is no flag of this server{_version(server)}", remedy)
+            yield say(
+                _level(server),
+                f"--{use.name} is no flag of this server{_version(server)}{_told_by(server)}",
+                remedy,
+            )
         elif server.complete:
             yield say.warning(
                 f"--{use.name} stands in the unit already, and is not in the server's --help",
@@ -63,6 +68,17 @@ def unknown_flag(view: View, say: Say) -> Iterator[Finding]:
 
 def _version(server: ServerFlags) -> str:
     return f" ({server.version})" if server.version else ""
+
+
+def _level(server: ServerFlags | None) -> Level:
+    """Of a mistake by the server's own flags: certain only where all of them are known."""
+    return Level.ERROR if server is not None and server.complete else Level.WARNING
+
+
+def _told_by(server: ServerFlags) -> str:
+    if server.complete:
+        return ""
+    return f", as far as its {server.source} tells, which does not name every flag"
 
 
 @rule("abbreviated-flag", "a later version may have a second flag that begins so, and refuse it")
@@ -107,7 +123,8 @@ def unexpected_value(view: View, say: Say) -> Iterator[Finding]:
         if info is None:
             continue
         if not info.takes_value and use.joined:
-            yield say.error(f"--{use.name} takes no value", f"write --{use.name} alone")
+            text = f"--{use.name} takes no value"
+            yield say(_level(view.server), text, f"write --{use.name} alone")
         stray = words[use.end : uses[at + 1].begin if at + 1 < len(uses) else len(words)]
         if stray and view.server is not None and view.server.complete:
             shown = " ".join(_shown(use.name, word) for word in stray)
@@ -123,7 +140,10 @@ def wrong_type(view: View, say: Say) -> Iterator[Finding]:
         kind = _INTEGERS.get(info.name, info.type)
         for value in use.values:
             if kind in (ValueType.INTEGER, ValueType.NUMBER) and not _is_number(value):
-                yield say.error(f"--{use.name}: {_shown(use.name, value)} is not a number")
+                # A value that is reported may be one of several kinds (`auto`, or a number).
+                sure = info.name in _INTEGERS or (view.server and view.server.complete)
+                level = Level.ERROR if sure else Level.WARNING
+                yield say(level, f"--{use.name}: {_shown(use.name, value)} is not a number")
             elif kind is ValueType.INTEGER and not _is_integer(value):
                 # A reported integer may be the value of a flag that takes fractions too.
                 level = Level.ERROR if info.name in _INTEGERS else Level.WARNING

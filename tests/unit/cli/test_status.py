@@ -237,6 +237,7 @@ def test_sources_have_spoken_once_all_have() -> None:
         ("active", "running", "1 h 00 m"),
         ("failed", "failed", "42 s"),
         ("activating", "auto-restart", "42 s"),
+        ("activating", "auto-restart-queued", "42 s"),
         ("inactive", "dead", "42 s"),
     ],
 )

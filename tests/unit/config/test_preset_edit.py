@@ -14,7 +14,7 @@ from ddtui.core.launch import Request
 
 ASKED = Request(
     knobs={"budget": 16, "window": None},
-    flags={"max-running-requests": 4, "disable-radix-cache": True, "dtype": None},
+    flags={"max-running-requests": 4, "disable-radix-cache": True, "dtype": None, "x": "true"},
     environment={"A": "b c", "B": None},
 )
 

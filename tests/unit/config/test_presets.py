@@ -9,6 +9,7 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.load import load, parse
 from ddtui.config.presets import PROJECT_FILE, Presets, load_presets, merged
 from ddtui.core.launch import Request
+from ddtui.engines.sglang.command import CommandLine
 
 FILE = Path("config.toml")
 
@@ -166,6 +167,18 @@ def test_assignments() -> None:
     )
 
 
+def test_a_text_that_would_mean_something_can_be_given() -> None:
+    """`true`, `false` and `none` as a flag's very value: some take just these words."""
+    flags = parse_assignments(["text:a=true", "text:--b=none", "flag:c=true"]).flags
+    assert flags == {"a": "true", "b": "none", "c": True}
+    for name, value in (("a", "true"), ("b", "none")):
+        line = CommandLine(["sglang", "serve", "--model", "m"])
+        line.set(name, flags[name])
+        assert line.argv[-2:] == (f"--{name}", value)
+    with pytest.raises(ConfigError, match="is set twice"):
+        parse_assignments(["text:a=true", "flag:a=false"])
+
+
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
@@ -178,7 +191,7 @@ def test_assignments() -> None:
         ("flag:a=", "write flag:NAME=true for a bare flag"),
         ("flag:a b=1", "is no name of a flag"),
         ("env:1A=2", "is no name of a variable"),
-        ("var:A=2", "'var' is neither flag nor env"),
+        ("var:A=2", "'var' is none of flag, text and env"),
         ("flag:a=x\ny", "the value is not one line of text"),
     ],
 )

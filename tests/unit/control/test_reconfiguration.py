@@ -35,6 +35,8 @@ def facts(base: Facts = UP, **changes: object) -> Facts:
         (DUE, UP, False, Action.STOP),
         (DUE, facts(invocation=OTHER), False, Action.STOP),  # restarted by itself meanwhile
         (DUE, facts(active="activating", sub="auto-restart"), False, Action.STOP),
+        (OURS, facts(invocation=NEW, active="activating", sub="auto-restart"), True, Action.FAIL),
+        (OURS, facts(invocation=NEW, sub="auto-restart-queued"), True, Action.FAIL),
         (DUE, facts(active="deactivating"), False, Action.AWAIT_STOP),
         (DUE, DOWN, False, Action.RELEASE),
         (DUE, DOWN, True, Action.START),

@@ -116,12 +116,35 @@ def test_shell_wrapper() -> None:
         ('python -m sglang.launch_server --a "$(x)"', "command is substituted"),
         ("sglang serve --a 1 > log --b 2", "words follow a redirection"),
         ("sglang serve --a 1; sglang serve --a 2", "more than one place"),
+        ("sglang serve --a 1 & wait", "into the background"),
+        ("sglang serve --a 1 >/x 2>&1 & pid=$!; wait $pid", "into the background"),
+        ("(sglang serve --a 1)& wait", "into the background"),
+        ("exec setsid sglang serve --a 1", "into the background"),
     ],
 )
 def test_scripts_that_are_not_simple_are_refused(script: str, why: str) -> None:
     raw = shlex.quote(script.replace("$", "$$"))
     with pytest.raises(CommandRefused, match=why):
         unit(f"ExecStart=/bin/bash -c {raw}")
+
+
+@pytest.mark.parametrize(
+    "script",
+    [
+        "watch-it & exec sglang serve --a 1",
+        "sglang serve --a 1 &> /var/log/x",
+        "sglang serve --a 1 2>&1 |& tee x",
+        "cd /x && sglang serve --a '1 & wait'",
+    ],
+)
+def test_an_engine_in_the_foreground_is_taken(script: str) -> None:
+    assert unit(f"ExecStart=/bin/bash -c {shlex.quote(script)}").launch.argv[-2] == "--a"
+
+
+def test_an_engine_in_the_background_has_a_way_out() -> None:
+    with pytest.raises(CommandRefused) as refused:
+        unit("ExecStart=/bin/bash -c 'sglang serve --a 1 & wait'")
+    assert "begun with exec" in refused.value.way_out
 
 
 def test_a_script_of_its_own_is_refused() -> None:

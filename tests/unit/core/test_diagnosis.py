@@ -90,6 +90,16 @@ def test_an_unknown_failure_is_its_own_last_line() -> None:
     assert found.cause.remedy
 
 
+def test_a_secret_at_the_place_where_a_line_is_cut_is_masked_first() -> None:
+    """Cut before it is told by its shape, its beginning would be shown."""
+    message = "ValueError: " + "x" * 574 + " Bearer 4f9a8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d3e2f1a"
+    found = Log().starting().crash(message).diagnosed()
+    assert found.cause is not None
+    shown = " ".join((found.cause.title, *found.cause.evidence))
+    assert "Bearer" in shown
+    assert "4f9" not in shown
+
+
 def test_the_first_traceback_wins_over_what_other_ranks_say_of_it() -> None:
     log = Log().starting().say(f"Scheduler hit an exception: {HEADER}", "TP3")
     log.bare('  File "/x"', "RuntimeError: shape mismatch in rotary", "")

@@ -338,6 +338,21 @@ def test_without_a_server_the_coupling_rules_still_hold() -> None:
     assert "unknown-flag" not in findings
 
 
+def test_what_a_list_with_gaps_lacks_is_only_doubted() -> None:
+    """The keys of /server_info do not name every flag of a server: its --help does."""
+    arguments = {"model_path": "m", "tp_size": 8, "enable_metrics": True, "speculative_x": 4}
+    server = from_server_info(arguments, "0.5.23")
+    asked = "--model-path m --speculative-bogus 3 --speculative-skip-dp-mlp-sync --speculative-x a"
+    findings = found(asked, server, before="--model-path m")
+    for rule in ("unknown-flag", "removed-flag"):
+        assert findings[rule].level is Level.WARNING
+        assert "as far as its /server_info tells, which does not name every flag" in (
+            findings[rule].text
+        )
+    assert findings["wrong-type"].level is Level.WARNING
+    assert not [each for each in findings.values() if each.level is Level.ERROR]
+
+
 def test_a_reported_integer_is_no_proof_that_fractions_are_wrong() -> None:
     flags = dict(mainline().flags)
     info = msgspec.structs.replace(flags["watchdog-timeout"], type=ValueType.INTEGER)
