@@ -24,6 +24,7 @@ class ExperimentState(enum.StrEnum):
 
 
 ENDED = frozenset({ExperimentState.DONE, ExperimentState.FAILED, ExperimentState.CANCELLED})
+WAITING = frozenset({ExperimentState.PENDING, ExperimentState.HELD})
 
 Step = Literal["", "planning", "loading", "measuring", "coding", "recording"]
 """What a running experiment does; written to the store before it is begun."""
@@ -87,6 +88,15 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the engine was loaded for it."""
     cause: dict[str, Any] | None = None
     """Why it failed: `title`, `evidence`, `remedy`."""
+    runner: str = ""
+    """Who runs it, or ran it last: a name that no other runner has. What another one writes of it
+    is refused."""
+    cancel: bool = False
+    """Somebody wants the running experiment ended; its runner sees that at the next step."""
+    like: str = ""
+    """Id of the experiment that it was made after."""
+    cleared: bool = False
+    """Ended, and taken off the queue's list; its measurement stays in the results."""
 
 
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -99,3 +109,23 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     """The runner takes up nothing more until it is released."""
     baseline: dict[str, Any] = {}
     """Request that restores what was in force when the queue began, and its measurement's id."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where in the queue something is put, among what is pending or held."""
+
+    where: Literal["first", "last", "before", "after"] = "last"
+    of: str = ""
+    """Id of the experiment that it is put before or after."""
+
+
+class QueueEvent(msgspec.Struct, frozen=True):
+    """One entry of an experiment's log: a step that was begun, or what an operator did to it."""
+
+    experiment: str
+    at: float
+    """Unix seconds on the operator's clock."""
+    who: str
+    what: str
+    """The step (`loading`), or what was done: `added`, `edited`, `held`."""
+    detail: str = ""

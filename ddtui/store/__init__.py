@@ -5,7 +5,7 @@ Importing this is cheap: SQLAlchemy and Alembic are imported when a store is ope
 
 from __future__ import annotations
 
-from ddtui.store.errors import StoreError
+from ddtui.store.errors import Stale, StoreError
 from ddtui.store.store import Store, data_folder
 
-__all__ = ["Store", "StoreError", "data_folder"]
+__all__ = ["Stale", "Store", "StoreError", "data_folder"]

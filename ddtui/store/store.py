@@ -12,7 +12,9 @@ import platformdirs
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
+    from ddtui.store.experiments import Experiments
     from ddtui.store.loads import Loads
+    from ddtui.store.measurements import Measurements
     from ddtui.store.reconfigurations import Reconfigurations
 
 FILE_NAME = "ddtui.sqlite3"
@@ -34,13 +36,24 @@ class Store:
     """
 
     def __init__(
-        self, engine: Engine, loads: Loads, reconfigurations: Reconfigurations, where: str
+        self,
+        engine: Engine,
+        where: str,
+        *,
+        loads: Loads,
+        reconfigurations: Reconfigurations,
+        experiments: Experiments,
+        measurements: Measurements,
     ) -> None:
         self._engine = engine
         self.loads = loads
         """Loads of models that became ready."""
         self.reconfigurations = reconfigurations
         """Changes of units, with their steps."""
+        self.experiments = experiments
+        """Queues of experiments, with their logs."""
+        self.measurements = measurements
+        """What benches gave."""
         self.where = where
         """The database, in words."""
 
@@ -56,7 +69,9 @@ class Store:
         """
         # Not needed for the first screen, and slow to import.
         from ddtui.store.database import open_database  # noqa: PLC0415
+        from ddtui.store.experiments import Experiments  # noqa: PLC0415
         from ddtui.store.loads import Loads  # noqa: PLC0415
+        from ddtui.store.measurements import Measurements  # noqa: PLC0415
         from ddtui.store.reconfigurations import Reconfigurations  # noqa: PLC0415
 
         file = path if path is not None else data_folder() / FILE_NAME
@@ -64,7 +79,14 @@ class Store:
         named = path is not None or os.environ.get(FOLDER_VARIABLE)
         engine = open_database(file, own_folder=not named)
         where = str(file)
-        return cls(engine, Loads(engine, where), Reconfigurations(engine, where), where)
+        return cls(
+            engine,
+            where,
+            loads=Loads(engine, where),
+            reconfigurations=Reconfigurations(engine, where),
+            experiments=Experiments(engine, where),
+            measurements=Measurements(engine, where),
+        )
 
     def close(self) -> None:
         """Close all connections."""
