@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from typing import Literal, Protocol
 
 from ddtui.core.events import AnyEvent, Phase
+from ddtui.core.generation import GenerationFormat
+from ddtui.core.measurement import Cell
 from ddtui.core.samples import EngineCounters, JournalLine, ServerInfoSample
 from ddtui.core.signatures import Signatures
 
@@ -90,6 +92,10 @@ class Engine(LogDialect, LogLabels, Protocol):
         """
         ...
 
+    def arguments(self, command_line: Sequence[str]) -> Sequence[str]:
+        """The engine's own arguments in a command line; all of it where it starts no engine."""
+        ...
+
     def is_command(self, command_line: Sequence[str]) -> bool:
         """Whether a command line starts this engine (used to find its units)."""
         ...
@@ -109,4 +115,20 @@ class Engine(LogDialect, LogLabels, Protocol):
 
     def parse_loads(self, body: bytes) -> EngineCounters:
         """Figures of the engine's JSON endpoint for its load. Raises ValueError."""
+        ...
+
+    def generation(self, endpoint: Literal["chat", "generate"]) -> GenerationFormat:
+        """The requests and events of an endpoint that generates text."""
+        ...
+
+    def flush_path(self, seconds: int) -> str:
+        """What to POST to so that the prefix cache is emptied once nothing runs, within so long."""
+        ...
+
+    def parse_models(self, body: bytes) -> str:
+        """The served model's name, or an empty string. Raises ValueError."""
+        ...
+
+    def parse_benchmark(self, line: bytes) -> Cell:
+        """What a line of the engine's own serving benchmark says. Raises ValueError."""
         ...

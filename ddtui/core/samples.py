@@ -334,6 +334,10 @@ class EngineCounters(msgspec.Struct, frozen=True):
     """Share of the KV cache in use, 0 to 1."""
     max_total_tokens: float | None = None
     cache_hit_rate: float | None = None
+    first_token_seconds_total: float | None = None
+    """Counter: seconds from a request's arrival to its first token, added up over requests."""
+    first_tokens_total: float | None = None
+    """Counter of the requests in that sum."""
 
 
 class EngineSample(Sample, frozen=True, tag=True):
@@ -348,6 +352,9 @@ class ServerInfoSample(Sample, frozen=True, tag=True):
     arguments: dict[str, str | int | float | bool | None]
     """Resolved server arguments, flat; nested values are left out."""
     launch_command: tuple[str, ...] = ()
+    """The command line that it reports, in words; taken apart as a shell would where it is text."""
+    launch_text: str = ""
+    """The same as it was reported, where that is one text: servers join it without quotes."""
     version: str = ""
     status: str = ""
     model: str = ""

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib.resources import files
+from typing import Literal
 
 from ddtui.core.engine import LogReader
 from ddtui.core.events import Phase
+from ddtui.core.generation import GenerationFormat
+from ddtui.core.measurement import Cell
 from ddtui.core.samples import EngineCounters, ServerInfoSample
 from ddtui.core.signatures import Signatures, parse_signatures
-from ddtui.engines.sglang import endpoints, flags, knobs, log_lines, metrics
+from ddtui.engines.sglang import (
+    endpoints,
+    flags,
+    generation,
+    knobs,
+    log_lines,
+    metrics,
+    serving_benchmark,
+)
 from ddtui.engines.sglang.log_reader import SGLangLogReader
 
 
@@ -71,6 +82,11 @@ class SGLang:
         """Named knobs found in server arguments or flags and the unit's variables, for display."""
         return knobs.knobs(values, environment)
 
+    def arguments(self, command_line: Sequence[str]) -> Sequence[str]:
+        """SGLang's own arguments in a command line; all of it where it does not start SGLang."""
+        found = flags.engine_arguments(command_line)
+        return command_line if found is None else found
+
     def is_command(self, command_line: Sequence[str]) -> bool:
         """Whether a command line starts SGLang."""
         return flags.is_command(command_line)
@@ -88,6 +104,22 @@ class SGLang:
     def parse_loads(self, body: bytes | str) -> EngineCounters:
         """Figures of `/v1/loads`. Raises `endpoints.NotUnderstood`."""
         return endpoints.parse_loads(body)
+
+    def parse_models(self, body: bytes | str) -> str:
+        """The first model's name of `/v1/models`. Raises `endpoints.NotUnderstood`."""
+        return endpoints.parse_models(body)
+
+    def generation(self, endpoint: Literal["chat", "generate"]) -> GenerationFormat:
+        """The formats of `/v1/chat/completions` or `/generate`."""
+        return generation.FORMATS[endpoint]
+
+    def flush_path(self, seconds: int) -> str:
+        """`/flush_cache`, which also resets the lifetime counts of speculation."""
+        return f"/flush_cache?timeout={seconds}"
+
+    def parse_benchmark(self, line: bytes) -> Cell:
+        """A line of `sglang.bench_serving`'s results. Raises `ValueError`."""
+        return serving_benchmark.parse_result(line)
 
 
 @cache

@@ -36,6 +36,8 @@ _WANTED = frozenset(
         "token_usage",
         "max_total_num_tokens",
         "cache_hit_rate",
+        "time_to_first_token_seconds_sum",
+        "time_to_first_token_seconds_count",
     )
 )
 
@@ -103,6 +105,8 @@ def _counters(found: dict[str, list[_Series]]) -> EngineCounters:
         kv_usage=figure("token_usage", max),
         max_total_tokens=figure("max_total_num_tokens"),
         cache_hit_rate=figure("cache_hit_rate", _mean),
+        first_token_seconds_total=figure("time_to_first_token_seconds_sum", is_streaming="true"),
+        first_tokens_total=figure("time_to_first_token_seconds_count", is_streaming="true"),
     )
     return possible(counters)
 

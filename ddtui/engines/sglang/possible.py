@@ -51,4 +51,6 @@ def possible(counters: EngineCounters) -> EngineCounters:
         kv_usage=share(counters.kv_usage),
         max_total_tokens=count(counters.max_total_tokens),
         cache_hit_rate=share(counters.cache_hit_rate),
+        first_token_seconds_total=count(counters.first_token_seconds_total),
+        first_tokens_total=count(counters.first_tokens_total),
     )
