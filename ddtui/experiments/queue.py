@@ -90,18 +90,17 @@ class Queue:
     def find(self, word: str) -> Experiment:
         """The experiment that a word means. Raises NoSuchExperiment."""
         plain = word.strip().lower()
-        everything = self.listed(cleared=True)
         if len(plain) >= SHORTEST_PREFIX and not plain.startswith("#"):
-            found = [each for each in everything if each.id.startswith(plain)]
-            if len(found) == 1 or (found and found[0].id == plain):
+            found = self._store.beginning(plain, self.host, simulated=self.simulated)
+            if len(found) == 1:
                 return found[0]
             if found:
                 ids = ", ".join(each.id[:12] for each in found[:5])
                 what = f"{len(found)} experiments have ids that begin with {clean(word, 40)}"
                 raise NoSuchExperiment(f"{what} ({ids})", "Write more of the id")
         elif (number := plain.removeprefix("#")).isascii() and number.isdigit():
-            there = [each for each in everything if each.state not in ENDED]
-            if 1 <= int(number) <= len(there):
+            there = [each for each in self.listed() if each.state not in ENDED]
+            if 1 <= int(number[:9]) <= len(there):
                 return there[int(number) - 1]
             count = f"{len(there)} wait or run" if there else "nothing waits or runs"
             raise NoSuchExperiment(
@@ -304,11 +303,16 @@ class Queue:
 
         Their measurements and logs are kept.
         """
-        if words is None:
-            ids = [each.id for each in self.listed() if each.state in ENDED]
-        else:
-            ids = [self.find(word).id for word in words]
-        return [self._set(each, ENDED, "clear", "cleared", cleared=True) for each in ids]
+        only = None
+        if words is not None:
+            found = [self.find(word) for word in words]
+            for each in found:
+                if each.state not in ENDED:
+                    raise refused(Stale(each.id, each), "clear")
+            only = {each.id for each in found}
+        return self._store.clear(
+            self.host, simulated=self.simulated, who=self.who, at=self._clock(), only=only
+        )
 
     # ---- the queue as a whole -------------------------------------------------------------------
 

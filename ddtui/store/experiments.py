@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -102,6 +102,10 @@ class Experiments:
         """All experiments of a sweep in their order, whatever became of them, cleared ones too."""
         return self._some(host, simulated, table.c.sweep == sweep)
 
+    def beginning(self, prefix: str, host: str, *, simulated: bool) -> list[Experiment]:
+        """The host's experiments whose ids begin like this, cleared ones too."""
+        return self._some(host, simulated, table.c.id.startswith(prefix, autoescape=True))
+
     def _some(self, host: str, simulated: bool, condition: Any) -> list[Experiment]:
         query = select(table).where(table.c.host == host, table.c.simulated == simulated, condition)
         with self._reading("the queue") as connection:
@@ -179,6 +183,31 @@ class Experiments:
     def move(self, experiment_id: str, place: Place, event: QueueEvent | None = None) -> Experiment:
         """Put an experiment that waits to another place. Raises Stale, also for `place.of`."""
         return self.revise(experiment_id, WAITING, lambda now: now, event, place)
+
+    def clear(
+        self, host: str, *, simulated: bool, who: str, at: float, only: Collection[str] | None
+    ) -> list[Experiment]:
+        """Take ended experiments off the queue's list: all, or those with the ids in `only`."""
+        query = select(table).where(
+            table.c.host == host,
+            table.c.simulated == simulated,
+            table.c.state.in_([each.value for each in ENDED]),
+            table.c.cleared.is_(False),
+        )
+        with self._writing("clear the queue") as connection:
+            lock(connection, host, simulated)
+            found = experiments_of(connection.execute(query.order_by(*ORDER)).mappings())
+            new = [
+                msgspec.structs.replace(each, cleared=True)
+                for each in found
+                if only is None or each.id in only
+            ]
+            if new:
+                touch(connection, host, simulated)
+            for each in new:
+                save(connection, each)
+            write_events(connection, [QueueEvent(each.id, at, who, "cleared") for each in new])
+        return new
 
     # ---- runners --------------------------------------------------------------------------------
 
