@@ -148,6 +148,7 @@ def unit_status(name: str, values: dict[str, str], command_line: list[str]) -> U
         control_group=_word(values, "ControlGroup"),
         needs_daemon_reload=values.get("NeedDaemonReload") == "yes",
         command_line=_cleaned(redact_argv(argv)),
+        command_line_printed=not command_line,
         environment=_cleaned(redact_environment(split_words(values.get("Environment", "")))),
         working_directory=_word(values, "WorkingDirectory"),
         status_text=_word(values, "StatusText"),

@@ -15,8 +15,10 @@ from ddtui.core.cause_of_failure import Cause
 from ddtui.core.engine import Engine
 from ddtui.core.events import Phase
 from ddtui.core.invocation import Invocation
+from ddtui.core.reported_command import compared
 from ddtui.core.samples import HealthSample, ListenerOwner, UnitStatus
 from ddtui.core.snapshot import Evidence, LoadView, Readiness, ReadinessState, Verdict
+from ddtui.core.text import clean
 
 SIGN_OF_LIFE = 15.0
 """Seconds without any answer of the engine after which a ready engine is called degraded."""
@@ -261,20 +263,22 @@ def _configuration_evidence(run: Invocation, unit: UnitStatus, engine: Engine) -
     info = run.info
     if info is None:
         return Evidence(name, Verdict.MISSING, "not reported by the server yet")
-    asked = engine.flags(unit.command_line)
     if info.launch_command:
-        told = engine.flags(info.launch_command)
-        different = sorted(
-            key for key in asked.keys() | told.keys() if asked.get(key) != told.get(key)
+        exact, different = compared(
+            unit.command_line, info, engine, printed=unit.command_line_printed
         )
-        if not different:
+        if exact:
             text = "reports the unit's own command line"
             return Evidence(name, Verdict.PROVED, text, info.at)
+        if not different:
+            text = "reports flags that read as the unit's own"
+            return Evidence(name, Verdict.CONSISTENT, text, info.at)
         text = "the server was started with other flags: " + ", ".join(
-            f"{key} {told.get(key, 'unset')} (unit: {asked.get(key, 'unset')})"
-            for key in different[:3]
+            f"{each.name} {_value(each.told)} (unit: {_value(each.asked)})"
+            for each in different[:3]
         )
         return Evidence(name, Verdict.AGAINST, text, info.at)
+    asked = engine.flags(unit.command_line)
     wrong = [
         f"{key} {info.arguments[key.replace('-', '_')]} (unit: {value})"
         for key, value in asked.items()
@@ -284,6 +288,10 @@ def _configuration_evidence(run: Invocation, unit: UnitStatus, engine: Engine) -
         text = "the server reports " + ", ".join(wrong[:3])
         return Evidence(name, Verdict.AGAINST, text, info.at)
     return Evidence(name, Verdict.CONSISTENT, "reports no other values", info.at)
+
+
+def _value(text: str | None) -> str:
+    return "unset" if text is None else clean(text, 80)
 
 
 def _contradicts(reported: str | int | float | bool | None, asked: str) -> bool:

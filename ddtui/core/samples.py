@@ -231,6 +231,9 @@ class UnitStatus(msgspec.Struct, frozen=True):
     """argv of the running main process, else of ExecStart as systemd would run it; secrets
     removed.
     """
+    command_line_printed: bool = False
+    """The command line is ExecStart as systemd prints it: without quotes, so that a word with
+    blanks is several, and quotes within a word may be lost."""
     environment: tuple[str, ...] = ()
     """`NAME=value` pairs set by the unit; secrets removed."""
     working_directory: str = ""

@@ -13,6 +13,7 @@ from typing import cast
 import msgspec
 
 from ddtui.core.redact import redact_argv, redact_mapping
+from ddtui.core.reported_command import masked_words, without_rest
 from ddtui.core.samples import EngineCounters, ServerInfoSample
 from ddtui.engines.sglang.arguments import Scalar, is_scalar
 from ddtui.engines.sglang.possible import possible
@@ -36,11 +37,15 @@ def parse_server_info(
     if "model_path" not in arguments and states:
         # Old servers gave the arguments within the state of each replica only.
         arguments |= {name: value for name, value in states[0].items() if is_scalar(value)}
+    text = " ".join(masked_words(_text(info.get("launch_command"))))
+    if text:
+        arguments["launch_command"] = text
     sample = ServerInfoSample(
         at=at,
         source=source,
         arguments=arguments,
         launch_command=_command(info.get("launch_command")),
+        launch_text=text,
         version=_text(info.get("version")),
         status=_text(info.get("status")),
         model=_text(arguments.get("served_model_name") or arguments.get("model_path")),
@@ -128,7 +133,10 @@ def _state_counters(
 
 
 def _command(value: object) -> tuple[str, ...]:
-    """The arguments as given: one string on 0.5.23, without the program before them."""
+    """The arguments as given: one string on 0.5.23, without the program before them.
+
+    It is joined without quotes there: `launch_text` is what can be compared.
+    """
     if isinstance(value, str):
         try:
             words = shlex.split(value)
@@ -138,7 +146,7 @@ def _command(value: object) -> tuple[str, ...]:
         words = [str(word) for word in value]
     else:
         return ()
-    return redact_argv(words)
+    return without_rest(redact_argv(words))
 
 
 def _text(value: object) -> str:
