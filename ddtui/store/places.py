@@ -18,15 +18,12 @@ ORDER = (table.c.position, table.c.created, table.c.id)
 
 def between(low: float | None, high: float | None, count: int) -> list[float] | None:
     """`count` places between two others (None: there is no other); None where there is no room."""
-    if low is None and high is None:
-        low = 0.0
-    if high is None:
-        return [low + n for n in range(1, count + 1)] if low is not None else None
     if low is None:
-        low = high - count - 1.0
+        low = 0.0 if high is None else high - count - 1.0
+    if high is None:
+        high = low + count + 1.0
     places = [low + (high - low) * n / (count + 1) for n in range(1, count + 1)]
-    bounded = [low, *places, high]
-    return places if all(a < b for a, b in pairwise(bounded)) else None
+    return places if all(a < b for a, b in pairwise([low, *places, high])) else None
 
 
 def places_for(
