@@ -108,6 +108,7 @@ def _as_json(loaded: Loaded) -> dict[str, Any]:
         "keys": {action: list(keys) for action, keys in config.key_map().items()},
         "hosts": {name: table(options) for name, options in config.hosts.items()},
         "presets": redact_mapping(config.presets),
+        "sweeps": redact_mapping(config.sweeps),
     }
 
 
@@ -159,13 +160,14 @@ def _as_toml(loaded: Loaded) -> list[str]:
     for name, options in config.hosts.items():
         header = f"[hosts.{tomlkit.key(name).as_string()}]"
         blocks.append((header, table(("hosts", name), options)))
-    for name, preset in redact_mapping(config.presets).items():
-        pairs = preset.items() if isinstance(preset, dict) else ()
-        rows = [
-            (f"{tomlkit.key(key).as_string()} = {_inline(value)}", origin("presets", name, key))
-            for key, value in pairs
-        ]
-        blocks.append((f"[presets.{tomlkit.key(name).as_string()}]", rows))
+    for kind, tables in (("presets", config.presets), ("sweeps", config.sweeps)):
+        for name, inner in redact_mapping(tables).items():
+            pairs = inner.items() if isinstance(inner, dict) else ()
+            rows = [
+                (f"{tomlkit.key(key).as_string()} = {_inline(value)}", origin(kind, name, key))
+                for key, value in pairs
+            ]
+            blocks.append((f"[{kind}.{tomlkit.key(name).as_string()}]", rows))
     width = max(len(text) for _, rows in blocks for text, _ in rows)
     for header, rows in blocks:
         lines += [

@@ -36,7 +36,7 @@ def parse_assignments(words: Iterable[str]) -> Request:
     seen: set[tuple[str, str]] = set()
     for word in words:
         try:
-            kind, name, value = _assignment(word)
+            kind, name, value = assignment(word)
         except ValueError as error:
             problems.append(Problem(str(error), where=f"--set {word[:80]}"))
             continue
@@ -52,7 +52,8 @@ def parse_assignments(words: Iterable[str]) -> Request:
     return Request("", knobs, flags, environment)
 
 
-def _assignment(word: str) -> tuple[str, str, Value]:
+def assignment(word: str) -> tuple[str, str, Value]:
+    """Kind (`knob`, `flag`, `env`), name and value of one word. Raises ValueError."""
     left, sign, text = word.partition("=")
     if not sign:
         raise ValueError(f"has no value; expected {HELP}")

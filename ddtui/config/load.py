@@ -25,11 +25,12 @@ from ddtui.config.model import (
 )
 from ddtui.config.paths import ConfigPath, find_config
 from ddtui.config.preset_tables import Found, mapping_problems, preset_problems
+from ddtui.config.sweep_tables import sweep_problems
 
 MAX_BYTES = 1_000_000
-TABLES = ("ui", "keys", "hosts", "presets")
+TABLES = ("ui", "keys", "hosts", "presets", "sweeps")
 
-_NAMED = ("hosts", "presets")
+_NAMED = ("hosts", "presets", "sweeps")
 """Tables that hold one table a name."""
 
 _LITERAL_KEY = (
@@ -165,6 +166,9 @@ def _document_problems(document: dict[str, Any]) -> Iterator[Found]:
         elif name == "presets":
             for preset, section in table.items():
                 yield from preset_problems(("presets", preset), section)
+        elif name == "sweeps":
+            for sweep, section in table.items():
+                yield from sweep_problems(("sweeps", sweep), section)
         else:
             for host, section in table.items():
                 yield from _host_problems(host, section)

@@ -129,6 +129,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hosts: Mapping[str, HostOptions] = msgspec.field(default_factory=dict)
     presets: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     """Tables as written; `ddtui.config.presets` reads them."""
+    sweeps: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    """Tables as written; `ddtui.config.sweeps` reads them."""
 
     def key_map(self) -> dict[str, tuple[str, ...]]:
         """Action ids with their keys, as tuples."""

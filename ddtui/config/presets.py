@@ -23,10 +23,11 @@ from ddtui.config.preset_tables import (
     read_mapping,
     read_preset,
 )
+from ddtui.config.sweep_tables import sweep_problems
 from ddtui.core.launch import Request
 
 PROJECT_FILE = "ddtui.toml"
-_PROJECT_TABLES = ("presets", "knobs")
+_PROJECT_TABLES = ("presets", "sweeps", "knobs")
 
 
 class Preset(msgspec.Struct, frozen=True):
@@ -147,16 +148,17 @@ def _project_problems(document: dict[str, Any]) -> list[Found]:
     for name, table in document.items():
         if name == "knobs":
             problems += mapping_problems((name,), table)
-        elif name != "presets":
+        elif name not in ("presets", "sweeps"):
             hint = did_you_mean(name, _PROJECT_TABLES)
-            known = "[presets.NAME] and [knobs]"
+            known = "[presets.NAME], [sweeps.NAME] and [knobs]"
             text = f"unknown table{hint}; a project's file has only {known}"
             problems.append(((name,), f"{text}, the rest belongs in your own configuration"))
         elif not isinstance(table, dict):
-            problems.append(((name,), "must be a table; write [presets.NAME]"))
+            problems.append(((name,), f"must be a table; write [{name}.NAME]"))
         else:
-            for preset, inner in table.items():
-                problems += preset_problems((name, preset), inner)
+            problems_of = preset_problems if name == "presets" else sweep_problems
+            for each, inner in table.items():
+                problems += problems_of((name, each), inner)
     return problems
 
 

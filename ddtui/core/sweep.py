@@ -13,7 +13,6 @@ import msgspec
 
 from ddtui.core.conditions import Condition
 from ddtui.core.launch import Value
-from ddtui.core.redact import MASK, is_secret_name
 
 PRESET = "preset"
 """The setting whose values are names of presets."""
@@ -90,18 +89,3 @@ def policy_name(text: str) -> str | None:
     if plain.startswith("p") and plain[1:].isdecimal() and 1 <= int(plain[1:]) <= len(POLICIES):
         return tuple(POLICIES)[int(plain[1:]) - 1]
     return plain if plain in POLICIES else None
-
-
-def setting_text(name: str, value: Value) -> str:
-    """A setting as titles show it: `block size 16`, `--page-size 64`, `window none`."""
-    kind, colon, inner = name.partition(":")
-    text = "none" if value is None else str(value)
-    if isinstance(value, bool):
-        text = "on" if value else "off"
-    if colon and value is not None and is_secret_name(inner):
-        text = MASK
-    if kind == "flag" and colon:
-        return f"--{inner}" if value is True else f"--{inner} {text}"
-    if kind == "env" and colon:
-        return f"{inner}={text}"
-    return text if name == PRESET else f"{name.replace('_', ' ')} {text}"

@@ -1,8 +1,8 @@
 """Budgets that match another block size: each policy's value, with its formula and its warnings.
 
-`b` and `B` are the block size and budget to match, `b'` and `B'` the new ones. A block of
-`b` tokens holds its anchor, so its tree is `b - 1` deep at most. No policy is right in general: they
-differ in what stays the same, so all are shown side by side, and `cost` is the control of any other.
+A block of `b` tokens holds its anchor, so its tree is `b - 1` deep at most. No policy is right in
+general: they differ in what stays the same. So all are shown side by side, and `cost`, which keeps
+the budget, is the control of any other: it tells the block's effect from the budget's.
 """
 
 from __future__ import annotations
