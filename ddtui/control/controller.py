@@ -22,7 +22,7 @@ from ddtui.control.differences import (
 )
 from ddtui.control.drop_in import Header
 from ddtui.control.exec_start import ExecError
-from ddtui.control.host_actions import RightMissing, UnitActions, UnitText
+from ddtui.control.host_actions import Facts, RightMissing, UnitActions, UnitText
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
 from ddtui.control.outcome import Asked, Outcome, break_off
@@ -112,6 +112,10 @@ class Controller:
             actions.unit,
             simulated=actions.host.simulated,
         )
+
+    async def look(self) -> Facts:
+        """The unit as the host says that it is now. Raises HostError."""
+        return await self._actions_of().look()
 
     async def command(self) -> UnitCommand:
         """The unit's command as it is on the host. Raises NotPossible."""

@@ -40,6 +40,11 @@ class Lock:
         if self._watch is not None and self._watch.done():
             raise LinkDown("the lock on the host was lost")
 
+    async def lost(self) -> None:
+        """Return once it is no longer held."""
+        if self._watch is not None:
+            await asyncio.wait({self._watch})
+
 
 def lock_key(scope: Scope, unit: str, uid: int) -> str:
     """The lock's name: one a unit, whoever asks; the units of a user's own manager are theirs."""

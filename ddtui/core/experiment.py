@@ -108,7 +108,10 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     """The runner takes up nothing more until it is released."""
     baseline: dict[str, Any] = {}
-    """Request that restores what was in force when the queue began, and its measurement's id."""
+    """What was in force when the queue began (`ddtui.experiments.leaving.Baseline`): the requests
+    of its experiments are made on it. Empty while no run of it has begun."""
+    stop: str = ""
+    """Who wants the runner to stop, wherever it runs; empty for nobody."""
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -1,0 +1,259 @@
+"""Measures what is in force: cells kept one by one, and nothing kept that was disrupted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any, TypeVar
+
+import msgspec
+
+from ddtui.bench.errors import BenchError, ConnectionLost, NothingSucceeded
+from ddtui.core.launch import Launch
+from ddtui.core.measurement import Cell, CodingResult, Measurement, Provenance
+from ddtui.core.samples import LinkState
+from ddtui.experiments.needs import Around, OnProgress
+from ddtui.experiments.provenance import provenance, seen_meanwhile
+from ddtui.experiments.running import Standing, standing
+from ddtui.experiments.witness import CountedPorts, Witness
+from ddtui.hosts.base import HostError, LinkDown, LinkRefused
+
+LOOK_EVERY = 0.25
+"""Seconds between two looks at what is known while it is measured."""
+ASK_EVERY = 1.0
+"""Seconds between two looks into the store for a wish to end it."""
+
+T = TypeVar("T")
+
+
+class Disrupted(Exception):
+    """What was going on has broken off for a reason that may pass: it is tried again."""
+
+
+class Unmeasurable(Exception):
+    """It cannot be measured, and trying again does not help: `cause` says why."""
+
+    def __init__(self, cause: dict[str, Any]) -> None:
+        super().__init__(str(cause.get("title", "")))
+        self.cause = cause
+
+
+class Cancelled(Exception):
+    """Somebody wants it ended."""
+
+
+class Measuring:
+    """One measurement on its way to being whole. Made anew by whoever carries it on."""
+
+    def __init__(
+        self,
+        around: Around,
+        measurement: Measurement,
+        launch: Launch,
+        *,
+        cancelled: Callable[[], Awaitable[bool]],
+        on_progress: OnProgress,
+        on_cell: Callable[[Cell], None] = lambda _: None,
+    ) -> None:
+        """`launch` is the configuration that must be in force all the time."""
+        self._around = around
+        self.measurement = measurement
+        self._launch = launch
+        self._cancelled = cancelled
+        self._on_progress = on_progress
+        self._on_cell = on_cell
+        self._invocation = ""
+        self._asked = 0.0
+
+    @property
+    def left(self) -> tuple[int, ...]:
+        """Concurrencies that have no whole cell yet."""
+        plan, have = self.measurement.plan, {each.concurrency for each in self.measurement.cells}
+        if plan.command:
+            return () if self.measurement.cells else plan.concurrency
+        return tuple(each for each in plan.concurrency if each not in have)
+
+    @property
+    def coding_left(self) -> bool:
+        """Whether the coding tasks are still to be asked for."""
+        return self.measurement.plan.coding and self.measurement.coding is None
+
+    async def cells(self) -> None:
+        """Measure what is left. Raises Disrupted, Unmeasurable, Cancelled, LinkRefused."""
+        await self._settle()
+        around, plan = self._around, self.measurement.plan
+        witness = Witness(max(plan.concurrency, default=1), around.watching.clock)
+        ports = CountedPorts(around.host)
+        base = self.measurement.provenance
+        before = await around.tools.requests()
+        whole: asyncio.Queue[Cell] = asyncio.Queue()
+        bench = around.tools.bench(ports).run(
+            plan,
+            begun=self.measurement.cells,
+            budget=_number(around.watching.snapshot().engine.knobs.get("budget")),
+            on_progress=self._on_progress,
+            on_cell=whole.put_nowait,
+        )
+
+        async def keep() -> None:
+            while not whole.empty():
+                await self._keep(whole.get_nowait(), seen_meanwhile(base, witness, witness.beside))
+
+        await self._guarded(bench, witness, keep)
+        after = await around.tools.requests()
+        foreign = witness.foreign(before, after, ports.sent)
+        self.measurement = msgspec.structs.replace(
+            self.measurement,
+            provenance=seen_meanwhile(base, witness, foreign),
+            disturbed=_disturbed(self.measurement.disturbed, foreign),
+        )
+        await asyncio.to_thread(around.measured.put, self.measurement)
+        await self._same()
+
+    async def coding(self) -> None:
+        """Ask for the coding tasks and judge the answers. Raises as `cells` does."""
+        await self._settle()
+        if self.left:  # another invocation: its figures come first
+            raise Disrupted("the engine was restarted after it was measured")
+        found: list[CodingResult] = []
+
+        async def work() -> None:
+            code = self._around.tools.code
+            found.append(await code(self.measurement.plan, self._on_progress))
+
+        await self._guarded(work(), None, _nothing)
+        await self._same()
+        self.measurement = msgspec.structs.replace(self.measurement, coding=found[0])
+        await asyncio.to_thread(self._around.measured.put, self.measurement)
+
+    # ---- within --------------------------------------------------------------------------------
+
+    async def _settle(self) -> None:
+        """Be sure of the invocation; what was measured of another one does not count."""
+        try:
+            facts = await self._around.control.look()
+        except LinkRefused:
+            raise
+        except HostError as error:
+            raise Disrupted(error.what) from error
+        self._invocation = facts.invocation
+        known = self.measurement.provenance.invocation
+        if known == facts.invocation:
+            return
+        snapshot = self._around.watching.snapshot()
+        if snapshot.unit is None or snapshot.unit.invocation != facts.invocation:
+            raise Disrupted("the unit was started anew")
+        plan, watching = self.measurement.plan, self._around.watching
+        self.measurement = msgspec.structs.replace(
+            self.measurement,
+            cells=(),
+            coding=None,
+            disturbed=(),
+            provenance=provenance(
+                snapshot,
+                facts,
+                self._launch,
+                self._around.tools.prompts_hash(plan),
+                watching.engine.name,
+            ),
+            knobs=dict(snapshot.engine.knobs),
+        )
+        await asyncio.to_thread(self._around.measured.put, self.measurement)
+
+    async def _keep(self, cell: Cell, meanwhile: Provenance) -> None:
+        """Keep a whole cell, once it is sure that the same invocation gave it."""
+        self._check()
+        order = self.measurement.plan.concurrency
+        others = [each for each in self.measurement.cells if each.concurrency != cell.concurrency]
+        cells = sorted(
+            [*others, cell],
+            key=lambda each: order.index(each.concurrency) if each.concurrency in order else 0,
+        )
+        kept = msgspec.structs.replace(self.measurement, cells=tuple(cells), provenance=meanwhile)
+        await asyncio.to_thread(self._around.measured.put, kept)
+        self.measurement = kept
+        self._on_cell(cell)
+
+    async def _guarded(
+        self,
+        work: Coroutine[Any, Any, Any],
+        witness: Witness | None,
+        keep: Callable[[], Awaitable[None]],
+    ) -> None:
+        """Work, looked after: ended as soon as it is disrupted or unwanted."""
+        task = asyncio.ensure_future(work)
+        watching = self._around.watching
+        seen = witness or Witness(1, watching.clock)
+        try:
+            while not task.done():
+                await asyncio.wait({task}, timeout=LOOK_EVERY)
+                seen.look(watching.snapshot())
+                if slept := seen.slept():
+                    raise Disrupted(f"this machine slept for {slept:.0f} s")
+                self._check()
+                await keep()
+                await self._ask()
+            await keep()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+        await self._judge(task.exception())
+
+    async def _judge(self, error: BaseException | None) -> None:
+        """What an error of a bench means."""
+        if error is None:
+            return
+        if isinstance(error, LinkRefused) or not isinstance(error, BenchError | HostError):
+            raise error
+        if isinstance(error, ConnectionLost | LinkDown | HostError):
+            raise Disrupted(str(error)) from error
+        if isinstance(error, NothingSucceeded):
+            await self._same()
+        cause = {"title": error.what, "evidence": [error.why] if error.why else []}
+        raise Unmeasurable(cause | ({"remedy": error.remedy} if error.remedy else {})) from error
+
+    def _check(self) -> None:
+        """Raise Disrupted where another invocation runs by now, or the link is down."""
+        if self._around.host.link.state is not LinkState.LIVE:
+            raise Disrupted("the link broke")
+        unit = self._around.watching.snapshot().unit
+        if unit is not None and unit.invocation and unit.invocation != self._invocation:
+            raise Disrupted("the engine was restarted while it was measured")
+        if unit is not None and unit.active_state in {"failed", "inactive", "deactivating"}:
+            raise Disrupted(f"the unit is {unit.active_state}")
+
+    async def _ask(self) -> None:
+        now = asyncio.get_running_loop().time()
+        if now - self._asked >= ASK_EVERY:
+            self._asked = now
+            if await self._cancelled():
+                raise Cancelled
+
+    async def _same(self) -> None:
+        """Be sure that it is the same invocation still, by the host's own word."""
+        try:
+            facts = await self._around.control.look()
+        except LinkRefused:
+            raise
+        except HostError as error:
+            raise Disrupted(error.what) from error
+        if facts.invocation != self._invocation or facts.active != "active":
+            raise Disrupted("the engine was restarted while it was measured")
+        watching = self._around.watching
+        if standing(watching.snapshot(), self._launch, watching.engine) is not Standing.PROVED:
+            raise Disrupted("the engine is no longer proved to be in force")
+
+
+def _disturbed(before: tuple[str, ...], foreign: int) -> tuple[str, ...]:
+    if not foreign:
+        return before
+    words = "1 request" if foreign == 1 else f"{foreign} requests"
+    return tuple(dict.fromkeys((*before, f"{words} of others were seen")))
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text is not None and text.isascii() and text.isdecimal() else None
+
+
+async def _nothing() -> None:
+    return
