@@ -244,13 +244,18 @@ _POLICIES: dict[str, Callable[[Shape, int, int | None, Circumstances], _Found]] 
 
 def _warnings(old: Shape, new: Shape, known: Circumstances) -> Sequence[str]:
     return (
-        *_of_the_tree(new, known),
+        *_of_the_tree(old, new, known),
         *_of_the_block(old, new, known),
         *_of_the_server(old, new, known),
     )
 
 
-def _of_the_tree(new: Shape, known: Circumstances) -> list[str]:
+def _wide(shape: Shape) -> bool:
+    """Whether the budget is enough for the width of its topk at every depth."""
+    return shape.topk is not None and shape.budget >= (shape.topk - 1) * (shape.block_size - 1)
+
+
+def _of_the_tree(old: Shape, new: Shape, known: Circumstances) -> list[str]:
     found, depth = [], new.block_size - 1
     if new.budget <= depth:
         found.append(f"budget {new.budget} <= {new.block_size} - 1: the tree is only a chain")
@@ -258,9 +263,9 @@ def _of_the_tree(new: Shape, known: Circumstances) -> list[str]:
     caps = [each for each in (new.topk, known.max_topk) if each is not None]
     if caps and min(caps) < width and new.budget > depth:
         found.append(f"its width {width} is capped at {min(caps)}")
-    if new.topk is not None and new.topk > 1 and new.budget < (new.topk - 1) * depth:
+    if new.topk is not None and _wide(old) and not _wide(new):
         needed = (new.topk - 1) * depth
-        found.append(f"topk {new.topk} at every depth takes a budget of {needed}")
+        found.append(f"topk {new.topk} at every depth takes a budget of {needed}, as it had before")
     if caps and (full := _full_tree(min(caps), depth, 2 * new.budget)) < new.budget / 2:
         found.append(f"only {full} of its {new.budget} nodes can exist: the rest is padding")
     return found

@@ -80,7 +80,8 @@ def test_print_shows_origins_and_no_secret(run: Run, config_file: Path) -> None:
 def test_print_as_json(run: Run, config_file: Path) -> None:
     result = run("config", "print", "--json")
     printed = json.loads(ok(result))
-    assert list(printed) == ["file", "origin", "exists", "ui", "keys", "hosts", "presets"]
+    names = ["file", "origin", "exists", "ui", "keys", "hosts", "presets", "sweeps"]
+    assert list(printed) == names
     assert printed["hosts"]["mine"]["user_unit"] is True
     assert "secret" not in result.stdout
 

@@ -89,7 +89,6 @@ def test_what_was_measured_is_taken_by_speed_not_by_acceptance() -> None:
         ),
         (of(64, topk=4), 16, Circumstances(), "its width 10 is capped at 4"),
         (of(64), 16, Circumstances(max_topk=6), "its width 10 is capped at 6"),
-        (of(16, topk=6), 16, Circumstances(), "topk 6 at every depth takes a budget of 75"),
         (
             of(22, topk=1),
             16,
@@ -126,6 +125,12 @@ def test_what_was_measured_is_taken_by_speed_not_by_acceptance() -> None:
 )
 def test_warnings(old: Shape, block: int, known: Circumstances, told: str) -> None:
     assert told in matched("nodes", old, block, known=known).warnings
+
+
+def test_a_width_that_gets_lost_is_told() -> None:
+    told = "topk 3 at every depth takes a budget of 30, as it had before"
+    assert told in matched("siblings", of(16, topk=3), 16).warnings
+    assert told not in matched("nodes", of(16, topk=3), 16).warnings
 
 
 def test_nothing_is_warned_of_that_is_well_or_not_known() -> None:
