@@ -90,6 +90,12 @@ def _tell(error: Exception, *, debug: bool) -> ExitCode:
     if isinstance(error, StoreError):
         say(f"error: {clean(str(error))}")
         return ExitCode.FAILED
+    from ddtui.experiments.queue_rules import NoSuchExperiment, QueueProblem
+
+    if isinstance(error, QueueProblem):
+        say(f"error: {clean(error.what)}")
+        say(f"       {clean(error.remedy)}")
+        return ExitCode.USAGE if isinstance(error, NoSuchExperiment) else ExitCode.BLOCKED
     from ddtui.cli.logs import log_unexpected
 
     say(f"error: {type(error).__name__}: {clean(str(error))}")

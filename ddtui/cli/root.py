@@ -8,7 +8,19 @@ from typing import Annotated
 import typer
 
 import ddtui
-from ddtui.cli import apply, config, connect, diagnose, doctor, hosts, init, knobs, presets, status
+from ddtui.cli import (
+    apply,
+    config,
+    connect,
+    diagnose,
+    doctor,
+    hosts,
+    init,
+    knobs,
+    presets,
+    queue,
+    status,
+)
 from ddtui.cli.context import Options
 from ddtui.cli.output import emit
 
@@ -61,4 +73,5 @@ app.command(short_help="Change the engine's configuration, and prove it.")(apply
 app.command(short_help="Bring back the configuration before the last change.")(apply.rollback)
 app.command(short_help="Stop the engine, start it again, and prove it is ready.")(apply.restart)
 app.command(short_help="Show what was changed on a host from this machine.")(apply.history)
+app.add_typer(queue.app, name="queue")
 app.add_typer(config.app, name="config")

@@ -9,7 +9,7 @@ import msgspec
 from ddtui.core.experiment import Experiment
 from ddtui.core.knobs import KNOBS, NONE
 from ddtui.core.launch import Request, Value
-from ddtui.core.redact import redact_mapping, safe_text
+from ddtui.core.redact import redact_argv, redact_mapping, safe_text
 
 SHORT = 8
 """Characters of an id that are shown."""
@@ -38,6 +38,7 @@ def shown(experiment: Experiment) -> Experiment:
         title=safe_text(experiment.title, LONGEST_TITLE),
         hypothesis=safe_text(experiment.hypothesis, len(experiment.hypothesis)),
         note=safe_text(experiment.note, len(experiment.note)),
+        plan=msgspec.structs.replace(experiment.plan, command=redact_argv(experiment.plan.command)),
         cause=None if experiment.cause is None else redact_mapping(experiment.cause),
     )
 

@@ -31,6 +31,7 @@ from ddtui.experiments.naming import retitled, title_of
 from ddtui.experiments.queue_rules import (
     NoSuchExperiment,
     QueueProblem,
+    checked_request,
     checked_texts,
     less,
     match_after,
@@ -224,7 +225,7 @@ class Queue:
 
         def edited(now: Experiment) -> Experiment:
             request = now.request if over is None else merged(now.request, over)
-            request = less(request, without)
+            request = checked_request(less(request, without))
             name = retitled(now.title, now.request, request) if title is None else title
             texts = checked_texts(
                 name,

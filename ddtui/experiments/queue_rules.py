@@ -69,6 +69,16 @@ def checked_texts(title: str, hypothesis: str, note: str) -> dict[str, str]:
     return result
 
 
+def checked_request(request: Request) -> Request:
+    """A request that can be kept and shown. Raises QueueProblem for bytes that are no text."""
+    try:
+        msgspec.json.encode(request)
+    except UnicodeEncodeError as error:
+        what = "a value that was set has bytes that are no text in UTF-8"
+        raise QueueProblem(what, "Write it in UTF-8") from error
+    return request
+
+
 def names_of(over: Request | None) -> Iterable[str]:
     """Names of all that a request asks for."""
     return () if over is None else (*over.knobs, *over.flags, *over.environment)

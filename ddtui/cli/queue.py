@@ -1,0 +1,384 @@
+"""`ddtui queue HOST ...`: the experiments of a host, while others run. The host is not reached."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from ddtui.cli.arguments import HostArgument, JsonOption
+from ddtui.cli.context import told
+from ddtui.cli.output import Paint, emit, emit_json, say
+from ddtui.cli.queue_options import (
+    AfterOption,
+    BeforeOption,
+    FirstOption,
+    HypothesisOption,
+    IdArgument,
+    IdsArgument,
+    LastOption,
+    MatchOption,
+    NoteOption,
+    PlanOption,
+    SetOption,
+    TitleOption,
+)
+from ddtui.config.errors import ConfigError
+
+if TYPE_CHECKING:
+    from ddtui.config.load import Loaded
+    from ddtui.core.experiment import Experiment, Leave, QueueSettings
+    from ddtui.core.measurement import Measurement
+    from ddtui.experiments.queue import Queue
+    from ddtui.store import Store
+
+app = typer.Typer(
+    help="Experiments of a host: queue, edit, reorder and annotate them while others run.",
+    epilog="ID is the beginning of an id (4 characters or more), or a place in the queue (3).",
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class _Named(msgspec.Struct, frozen=True):
+    """The host that stands before the verb of the queue."""
+
+    host: str
+
+
+class _Opened(msgspec.Struct, frozen=True):
+    """A queue that is open, with what verbs ask beside it."""
+
+    queue: Queue
+    store: Store
+    loaded: Loaded
+
+
+@app.callback(invoke_without_command=True)
+def queue(context: typer.Context, host: HostArgument) -> None:
+    """Experiments of a host: queue, edit, reorder and annotate them while others run."""
+    context.obj = _Named(host)
+    if context.invoked_subcommand is None:
+        _list(context, everything=False, as_json=False)
+
+
+@contextmanager
+def _opened(context: typer.Context) -> Iterator[_Opened]:
+    """The queue of the host that was named; failures are told as every verb does."""
+    with told(context) as options:
+        from ddtui.cli.context import host_of
+        from ddtui.config.hosts import Reach
+        from ddtui.control.controller import operator
+        from ddtui.experiments.queue import Queue
+        from ddtui.store import Store
+
+        named = context.find_object(_Named)
+        loaded = options.load()
+        target = host_of(loaded, named.host if named is not None else "")
+        store = Store.open()
+        try:
+            simulated = target.reach is Reach.DEMO
+            yield _Opened(Queue(store, target.name, simulated, operator()), store, loaded)
+        finally:
+            store.close()
+
+
+@app.command("list")
+def list_(
+    context: typer.Context,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Those too that were cleared from the list.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what runs, what waits in its order, and what ended."""
+    _list(context, everything=everything, as_json=as_json)
+
+
+def _list(context: typer.Context, *, everything: bool, as_json: bool) -> None:
+    with _opened(context) as opened:
+        from ddtui.cli.queue_report import queue_lines, queue_report
+
+        # The version first: what changes in between makes it look old, never new.
+        version, settings = opened.queue.version(), opened.queue.settings()
+        found = opened.queue.listed(cleared=everything)
+        if as_json:
+            emit_json(queue_report(found, settings, version))
+        else:
+            emit("\n".join(queue_lines(found, settings, Paint())))
+
+
+# The verb's options are its parameters.
+@app.command()
+def add(  # noqa: PLR0913, PLR0917
+    context: typer.Context,
+    preset: Annotated[
+        str | None, typer.Argument(metavar="PRESET", help="A preset, as `ddtui presets` lists.")
+    ] = None,
+    assignments: SetOption = None,
+    like: Annotated[
+        str | None,
+        typer.Option("--like", metavar="ID", help="Like this one, with what is --set on top."),
+    ] = None,
+    match: MatchOption = None,
+    plan: PlanOption = None,
+    title: TitleOption = None,
+    hypothesis: HypothesisOption = None,
+    note: NoteOption = None,
+    baseline: Annotated[
+        bool, typer.Option("--baseline", help="The others are compared with it.")
+    ] = False,
+    held: Annotated[bool, typer.Option("--held", help="Add it held.")] = False,
+    first: FirstOption = False,
+    before: BeforeOption = None,
+    after: AfterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Queue an experiment: a preset, what is set beside it, or one like another one."""
+    with _opened(context) as opened:
+        from ddtui.cli.queue_asked import place_of, plan_named, request_of, with_match
+        from ddtui.core.experiment import ExperimentState
+
+        if preset is None and not assignments and like is None:
+            raise ConfigError.of("name a preset, what to --set, or an experiment to be --like")
+        place = place_of(first=first, before=before, after=after)
+        request = request_of(opened.loaded, opened.queue.host, preset, assignments or [])
+        old = None if like is None else opened.queue.find(like)
+        fields: dict[str, Any] = {"title": title or ""}
+        if match is not None:
+            request, fields["match"] = with_match(match, request, old, _measured(opened, old))
+        if held:
+            fields["state"] = ExperimentState.HELD
+        texts = {"hypothesis": hypothesis, "note": note, "baseline": baseline or None}
+        fields |= {name: value for name, value in texts.items() if value is not None}
+        measure_by = plan_named(opened.loaded, plan)
+        if old is None:
+            draft = opened.queue.draft(request, measure_by, **fields)
+        else:
+            draft = opened.queue.draft_like(old.id, request, measure_by, **fields)
+        _tell(opened, opened.queue.add([draft], place), as_json=as_json)
+
+
+# The verb's options are its parameters.
+@app.command()
+def edit(  # noqa: PLR0913, PLR0917
+    context: typer.Context,
+    word: IdArgument,
+    assignments: SetOption = None,
+    unset: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--unset", metavar="NAME", help="Ask for it no more: a knob, flag or variable."
+        ),
+    ] = None,
+    match: MatchOption = None,
+    plan: PlanOption = None,
+    title: TitleOption = None,
+    hypothesis: HypothesisOption = None,
+    note: NoteOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Change an experiment that waits."""
+    with _opened(context) as opened:
+        from ddtui.cli.queue_asked import names_to_unset, plan_named, request_of, with_match
+
+        given = (unset, assignments, match, plan, title, hypothesis, note)
+        if all(each is None for each in given):
+            raise ConfigError.of("say what to change: --set, --unset, --plan, --title, ...")
+        over = request_of(opened.loaded, opened.queue.host, None, assignments or [])
+        found = None
+        if match is not None:
+            old = opened.queue.find(word)
+            over, found = with_match(match, over, old, _measured(opened, old))
+        new = opened.queue.edit(
+            word,
+            over,
+            plan_named(opened.loaded, plan),
+            without=names_to_unset(unset or ()),
+            title=title,
+            hypothesis=hypothesis,
+            note=note,
+            match=found,
+        )
+        _tell(opened, [new], as_json=as_json)
+
+
+@app.command()
+def move(
+    context: typer.Context,
+    word: IdArgument,
+    first: FirstOption = False,
+    last: LastOption = False,
+    before: BeforeOption = None,
+    after: AfterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Put an experiment that waits to another place of the queue."""
+    with _opened(context) as opened:
+        from ddtui.cli.queue_asked import place_of
+
+        place = place_of(first=first, last=last, before=before, after=after)
+        if place is None:
+            raise ConfigError.of("say where: --first, --last, --before ID or --after ID")
+        _tell(opened, [opened.queue.move(word, place)], as_json=as_json)
+
+
+@app.command()
+def hold(context: typer.Context, words: IdsArgument, as_json: JsonOption = False) -> None:
+    """Have experiments passed over until they are released."""
+    _each(context, words, lambda queue, word: queue.hold(word), as_json=as_json)
+
+
+@app.command()
+def release(context: typer.Context, words: IdsArgument, as_json: JsonOption = False) -> None:
+    """Have held experiments taken up again in their turn."""
+    _each(context, words, lambda queue, word: queue.release(word), as_json=as_json)
+
+
+@app.command()
+def cancel(context: typer.Context, words: IdsArgument, as_json: JsonOption = False) -> None:
+    """End experiments; the runner ends one that runs at its next step."""
+    _each(context, words, lambda queue, word: queue.cancel(word), as_json=as_json)
+
+
+@app.command()
+def retry(
+    context: typer.Context,
+    words: IdsArgument,
+    first: FirstOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Have failed or cancelled experiments done once more."""
+    from ddtui.cli.queue_asked import place_of
+
+    place = place_of(first=first)
+    _each(context, words, lambda queue, word: queue.retry(word, place), as_json=as_json)
+
+
+@app.command()
+def clear(
+    context: typer.Context,
+    words: Annotated[
+        list[str] | None, typer.Argument(metavar="[ID...]", help="Only these; all by default.")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Take ended experiments off the list; their measurements and logs are kept."""
+    with _opened(context) as opened:
+        _tell(opened, opened.queue.clear(words or None), as_json=as_json)
+
+
+@app.command()
+def note(
+    context: typer.Context,
+    word: IdArgument,
+    text: Annotated[
+        str | None, typer.Argument(metavar="[TEXT]", help="The note; an empty one takes it away.")
+    ] = None,
+    hypothesis: HypothesisOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Set the note or the hypothesis of an experiment, whatever its state."""
+    with _opened(context) as opened:
+        if text is None and hypothesis is None:
+            raise ConfigError.of("give the note's text, or a --hypothesis")
+        new = opened.queue.annotate(word, hypothesis=hypothesis, note=text)
+        _tell(opened, [new], as_json=as_json)
+
+
+@app.command()
+def show(context: typer.Context, word: IdArgument, as_json: JsonOption = False) -> None:
+    """Show an experiment with its log."""
+    with _opened(context) as opened:
+        from ddtui.cli.queue_report import detail_lines, event_report, experiment_report, places
+
+        found = opened.queue.find(word)
+        log = opened.queue.log(found.id)
+        place = places(opened.queue.listed()).get(found.id)
+        if as_json:
+            report = experiment_report(found, place)
+            emit_json({**report, "log": [event_report(each) for each in log]})
+        else:
+            emit("\n".join(detail_lines(found, place, log, Paint())))
+
+
+@app.command()
+def pause(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Have nothing more taken up; what runs goes on."""
+    _settings(context, lambda queue: queue.pause(), as_json=as_json)
+
+
+@app.command()
+def resume(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Have experiments taken up again."""
+    _settings(context, lambda queue: queue.resume(), as_json=as_json)
+
+
+@app.command()
+def leave(
+    context: typer.Context,
+    which: Annotated[str, typer.Argument(metavar="WHICH", help="`baseline`, `best` or `last`.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Say in which configuration the unit is left once all is done."""
+    choices: dict[str, Leave] = {"baseline": "baseline", "best": "best", "last": "last"}
+
+    def change(queue: Queue) -> QueueSettings:
+        if which not in choices:
+            raise ConfigError.of(f"got {which[:80]!r}; expected one of: {', '.join(choices)}")
+        return queue.leave(choices[which])
+
+    _settings(context, change, as_json=as_json)
+
+
+def _each(
+    context: typer.Context,
+    words: Sequence[str],
+    do: Callable[[Queue, str], Experiment],
+    *,
+    as_json: bool,
+) -> None:
+    """Do something to several experiments. All are found before the first one is changed."""
+    with _opened(context) as opened:
+        ids = list(dict.fromkeys(opened.queue.find(word).id for word in words))
+        done: list[Experiment] = []
+        try:
+            for each in ids:
+                done.append(do(opened.queue, each))
+        finally:
+            if done:
+                _tell(opened, done, as_json=as_json)
+
+
+def _settings(
+    context: typer.Context, change: Callable[[Queue], QueueSettings], *, as_json: bool
+) -> None:
+    with _opened(context) as opened:
+        from ddtui.cli.queue_report import settings_line, settings_report
+
+        new = change(opened.queue)
+        if as_json:
+            emit_json(settings_report(new))
+        else:
+            emit(f"{new.host}: {settings_line(new)}")
+
+
+def _tell(opened: _Opened, changed: Sequence[Experiment], *, as_json: bool) -> None:
+    from ddtui.cli.queue_report import changed_lines, experiment_reports
+
+    there = opened.queue.listed()
+    if as_json:
+        emit_json(experiment_reports(changed, there))
+    elif changed:
+        emit("\n".join(changed_lines(changed, there)))
+    else:
+        say("nothing to change")
+
+
+def _measured(opened: _Opened, experiment: Experiment | None) -> Measurement | None:
+    if experiment is None or not experiment.measurement:
+        return None
+    return opened.store.measurements.get(experiment.measurement)
