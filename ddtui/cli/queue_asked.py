@@ -75,15 +75,15 @@ def with_match(
         raise ConfigError.of("--match needs an experiment to match; name it with --like")
     if "budget" in over.knobs:
         raise ConfigError.of("--match computes the budget; leave out --set budget=...")
+    block_size = over.knobs.get("block_size")
+    if not isinstance(block_size, int):
+        raise ConfigError.of("--match needs the new block size; give --set block_size=...")
     known: Mapping[str, str] = {} if measured is None else measured.knobs
     reference = Shape(
         block_size=_number(old.request.knobs, known, "block_size"),
         budget=_number(old.request.knobs, known, "budget"),
         topk=_number_or_none(old.request.knobs, known, "topk"),
     )
-    block_size = over.knobs.get("block_size")
-    if not isinstance(block_size, int):
-        raise ConfigError.of("--match needs the new block size; give --set block_size=...")
     topk = over.knobs.get("topk")
     found = matched(policy, reference, block_size, topk if isinstance(topk, int) else None)
     if found.value is None:

@@ -192,9 +192,8 @@ class Queue:
             )
         if draft.state not in WAITING:
             raise QueueProblem(f"a new experiment cannot be {draft.state}", "Add it pending")
-        return msgspec.structs.replace(
-            draft, **checked_texts(draft.title, draft.hypothesis, draft.note)
-        )
+        texts = checked_texts(draft.title, draft.hypothesis, draft.note)
+        return msgspec.structs.replace(draft, request=checked_request(draft.request), **texts)
 
     # ---- changing -------------------------------------------------------------------------------
 

@@ -1,0 +1,228 @@
+"""`ddtui queue HOST ...`."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.experiment import Experiment, ExperimentState
+from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.store import Store
+from tests.unit.cli.conftest import Run
+
+SECRETS = ("--set", "flag:api-key=hush", "--set", "env:HF_TOKEN=hush")
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Store]:
+    monkeypatch.setenv("DDTUI_DATA_DIR", str(tmp_path / "store"))
+    monkeypatch.chdir(tmp_path)
+    opened = Store.open()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def queue(run: Run) -> Any:
+    """Run a verb of the demo's queue with --json, and give what it prints."""
+
+    def call(*words: str, host: str = "demo") -> Any:
+        result = run("queue", host, *words, "--json")
+        assert result.exit_code == 0, result.stderr
+        return json.loads(result.stdout)
+
+    return call
+
+
+def end(store: Store, state: ExperimentState, **fields: object) -> Experiment:
+    mine = store.experiments.claim("demo", simulated=True, who="runner", at=1.0)
+    assert mine is not None
+    changed = msgspec.structs.replace(mine, state=state, **fields)
+    return store.experiments.end(changed, who="runner", at=2.0)
+
+
+def test_a_queue_from_its_begin_to_its_end(run: Run, queue: Any, store: Store) -> None:
+    (first,) = queue("add", "budget-16", "--hypothesis", "wider is faster", "--baseline")
+    assert (first["place"], first["state"], first["baseline"]) == (1, "pending", True)
+    assert first["title"] == "budget-16 budget 16"
+    (second,) = queue("add", "--set", "budget=8", "--held", "--before", first["short"])
+    assert (second["place"], second["state"]) == (1, "held")
+    (moved,) = queue("move", "1", "--last")
+    assert (moved["id"], moved["place"]) == (second["id"], 2)
+    (edited,) = queue("edit", "2", "--set", "topk=4", "--unset", "budget", "--title", "four wide")
+    assert (edited["request"]["knobs"], edited["title"]) == ({"topk": 4}, "four wide")
+    assert [each["state"] for each in queue("hold", "1", "2")] == ["held", "held"]
+    assert [each["state"] for each in queue("release", "1", "2")] == ["pending", "pending"]
+    end(store, ExperimentState.FAILED, cause={"title": "out of memory", "remedy": "less"})
+    (noted,) = queue("note", first["id"], "seen", "--hypothesis", "h")
+    assert (noted["note"], noted["hypothesis"]) == ("seen", "h")
+    report = queue("list")
+    assert [(each["place"], each["state"]) for each in report["experiments"]] == [
+        (1, "pending"),
+        (None, "failed"),
+    ]
+    assert "out of memory" in run("queue", "demo").stdout
+    (again,) = queue("retry", first["short"], "--first")
+    assert (again["place"], again["attempts"], again["cause"]) == (1, 1, None)
+    assert [each["state"] for each in queue("cancel", "1", "2")] == ["cancelled", "cancelled"]
+    assert len(queue("clear")) == 2
+    assert queue("clear") == []
+    assert queue("list")["experiments"] == []
+    assert len(queue("list", "--all")["experiments"]) == 2
+    shown = queue("show", first["short"])
+    assert [each["what"] for each in shown["log"]][:2] == ["added", "held"]
+    assert shown["cleared"]
+
+
+def test_the_settings_of_a_queue(run: Run, queue: Any) -> None:
+    assert queue("pause") == {"host": "demo", "simulated": True, "paused": True, "leave": "last"}
+    assert queue("leave", "best")["leave"] == "best"
+    assert run("queue", "demo").stdout.startswith("demo: nothing queued; paused; at the end")
+    assert not queue("resume")["paused"]
+    result = run("queue", "demo", "leave", "bets")
+    assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")
+    assert "expected one of: baseline, best, last" in result.stderr
+
+
+def test_one_like_another_one_with_its_budget_matched(run: Run, queue: Any, store: Store) -> None:
+    queue("add", "--set", "block_size=8", "--set", "budget=16", "--set", "topk=4")
+    (like,) = queue("add", "--like", "1", "--set", "block_size=16", "--match", "nodes")
+    assert like["request"]["knobs"] == {"block_size": 16, "budget": 35, "topk": 4}
+    assert like["match"]["formula"].endswith("= 35")
+    assert like["match"]["reference"] == "block size 8, budget 16"
+    assert "matched" in run("queue", "demo", "show", "2").stdout
+    (edited,) = queue("edit", "2", "--set", "block_size=8", "--match", "cost")
+    assert edited["match"]["policy"] == "cost"
+    (edited,) = queue("edit", "2", "--set", "budget=9")
+    assert edited["match"] is None
+
+
+def test_values_in_force_are_matched_where_the_request_has_none(queue: Any, store: Store) -> None:
+    queue("add", "--set", "topk=4")
+    measured = Measurement(
+        id="m",
+        host="demo",
+        simulated=True,
+        unit="u",
+        configuration="k",
+        plan=BenchPlan(),
+        state=MeasurementState.COMPLETE,
+        began=1.0,
+        knobs={"block_size": "8", "budget": "16"},
+    )
+    store.measurements.put(measured)
+    ended = end(store, ExperimentState.DONE, measurement="m")
+    (like,) = queue("add", "--like", ended.id, "--set", "block_size=16", "--match", "ratio")
+    assert like["request"]["knobs"]["budget"] == like["match"]["value"]
+    assert like["match"]["reference"] == "block size 8, budget 16"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "said"),
+    [
+        (["add"], 2, "name a preset"),
+        (["add", "nope"], 2, "there is no preset 'nope'"),
+        (["add", "--set", "budgett=4"], 2, "did you mean budget?"),
+        (["add", "--set", "budget=4", "--first", "--before", "1"], 2, "give one place"),
+        (["add", "--set", "budget=4", "--plan", "nope"], 2, "no bench plan 'nope'"),
+        (["add", "--set", "budget=4", "--match", "nodes"], 2, "name it with --like"),
+        (["add", "--like", "1", "--match", "node"], 2, "did you mean 'nodes'?"),
+        (["add", "--like", "1", "--match", "nodes"], 2, "give --set block_size"),
+        (
+            ["add", "--like", "1", "--match", "nodes", "--set", "block_size=4"],
+            2,
+            "needs to know the block_size",
+        ),
+        (
+            ["add", "--like", "1", "--match", "nodes", "--set", "budget=4"],
+            2,
+            "leave out --set budget",
+        ),
+        (["edit", "1"], 2, "say what to change"),
+        (["edit", "1", "--unset", "topk"], 7, "does not ask for topk"),
+        (["edit", "1", "--title", "x" * 201], 7, "title is too long"),
+        (["move", "1"], 2, "say where"),
+        (["move", "1", "--after", "5"], 2, "no place 5"),
+        (["hold", "1", "2"], 2, "has no place 2: 1 wait or run"),
+        (["retry", "1"], 7, "it is pending"),
+        (["clear", "1"], 7, "it is pending"),
+        (["note", "1"], 2, "give the note's text"),
+        (["show", "nothing"], 2, "no experiment of demo"),
+    ],
+)
+def test_what_is_refused_changes_nothing(
+    run: Run, queue: Any, words: list[str], code: int, said: str
+) -> None:
+    queue("add", "--set", "budget=4")
+    before = queue("list")
+    result = run("queue", "demo", *words)
+    assert (result.exit_code, result.stdout) == (code, "")
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert queue("list") == before
+
+
+def test_no_secret_is_shown(run: Run, queue: Any, store: Store) -> None:
+    queue("add", "--set", "budget=4", *SECRETS)
+    kept = store.experiments.queue("demo", simulated=True)[0]
+    assert kept.request.flags == {"api-key": "hush"}
+    for words in (["list"], ["show", "1"], ["hold", "1"], ["edit", "1", "--set", "env:B=1"]):
+        for json_ in ([], ["--json"]):
+            result = run("queue", "demo", *words, *json_)
+            assert "hush" not in result.output
+            assert "<redacted>" in result.output
+    (like,) = queue("add", "--like", "1")
+    assert like["request"]["flags"] == {"api-key": "<redacted>"}
+    assert store.experiments.queue("demo", simulated=True)[1].request.flags["api-key"] == "hush"
+
+
+def test_hosts_are_kept_apart(run: Run, queue: Any, config_file: Path) -> None:
+    (new,) = queue("add", "--set", "budget=4")
+    assert queue("list", host="ct200")["experiments"] == []
+    result = run("queue", "ct200", "cancel", new["id"])
+    assert result.exit_code == ExitCode.USAGE
+    assert "no experiment of ct200" in result.stderr
+    assert queue("list", host="ct200")["simulated"] is False
+    assert run("queue", "-x", "list").exit_code == 2
+
+
+def test_what_runs_is_told_to_end(run: Run, queue: Any, store: Store) -> None:
+    queue("add", "--set", "budget=4")
+    mine = store.experiments.claim("demo", simulated=True, who="runner", at=1.0)
+    assert mine is not None
+    store.experiments.step(mine.id, "loading", who="runner", at=2.0)
+    refused = run("queue", "demo", "edit", "1", "--set", "budget=8")
+    assert refused.exit_code == ExitCode.BLOCKED
+    assert "it is running" in refused.stderr
+    (wish,) = queue("cancel", "1")
+    assert (wish["state"], wish["cancel"], wish["step"]) == ("running", True, "loading")
+    assert "running: loading, to be cancelled" in run("queue", "demo").stdout
+    assert "1 running; at the end" in run("queue", "demo", "list").stdout
+
+
+def test_what_was_done_before_a_refusal_is_told(run: Run, queue: Any, store: Store) -> None:
+    queue("add", "--set", "budget=4")
+    queue("add", "--set", "budget=8")
+    gone = queue("cancel", "1")[0]["short"]
+    result = run("queue", "demo", "hold", "1", gone)
+    assert result.exit_code == ExitCode.BLOCKED
+    assert "budget 8: held, place 1" in result.stdout
+    assert f"cannot hold {gone}" in result.stderr
+
+
+def test_remote_text_is_shown_plain(run: Run, queue: Any, store: Store) -> None:
+    queue("add", "--set", "budget=4")
+    cause = {"title": "\x1b[31mred", "evidence": ["a\x07b"], "remedy": "\x1b]0;t\x07less"}
+    ended = end(store, ExperimentState.FAILED, cause=cause)
+    for words in (["list"], ["show", ended.id]):
+        output = run("queue", "demo", *words).stdout
+        assert "red" in output
+        assert "\x1b" not in output
+        assert "\x07" not in output
