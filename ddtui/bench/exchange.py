@@ -18,6 +18,9 @@ REFUSAL_LIMIT = 64 << 10
 TEXT_LIMIT = 4 << 20
 """Characters kept of an answer's text."""
 
+_LOST = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
+"""What says that the engine, or the way to it, may be gone."""
+
 
 class Outcome(enum.StrEnum):
     """How a request ended."""
@@ -77,10 +80,10 @@ class Reader:
         self._parts: list[str] = []
         self._thoughts: list[str] = []
         self._kept = 0
-        self._any = False
-        """Whether a token of any channel has come."""
         self.over = False
         """Whether the mark of the end has come."""
+        self.error = ""
+        """What the engine said in the stream that went wrong."""
 
     def take(self, pieces: list[TimedPiece]) -> None:
         """Read what came. Raises ValueError for what is no stream of this endpoint."""
@@ -94,17 +97,16 @@ class Reader:
 
     def _event(self, stamp: float, event: Event) -> None:
         exchange = self._exchange
-        before = exchange.tokens or 0
-        tokens = event.tokens
+        before, tokens = exchange.tokens or 0, event.tokens
         if event.error:
-            exchange.error = exchange.error or safe_text(event.error, 300)
+            self.error = self.error or safe_text(event.error, 300)
         if tokens is not None and tokens >= before:
             exchange.tokens = tokens
-        visible = bool(event.content) and not (event.cumulative_text and tokens == 0)
-        # A list of counts alone, as the last one is, brings nothing new.
-        fresh = bool(tokens is not None and tokens > before and (self._any or not event.finish))
-        if visible or event.reasoning or event.other or fresh or (event.finish and tokens):
-            self._tokens_came(stamp, visible=visible)
+        if not event.summary:
+            visible = bool(event.content)
+            counted = tokens is not None and tokens > before
+            if visible or event.reasoning or event.other or counted:
+                self._tokens_came(stamp, visible=visible)
         if event.finish:
             exchange.finish = event.finish
             exchange.ended = stamp
@@ -114,7 +116,6 @@ class Reader:
 
     def _tokens_came(self, stamp: float, *, visible: bool) -> None:
         exchange, points = self._exchange, self._exchange.points
-        self._any = True
         if visible and exchange.first_output is None:
             exchange.first_output = stamp
         if exchange.first_token is None:
@@ -154,18 +155,19 @@ class Reader:
             exchange.first_tokens = exchange.points[0][1]
 
 
-def judge(exchange: Exchange, *, over: bool) -> None:
-    """Whether a stream that ended in an orderly way is a whole answer."""
-    if exchange.error or exchange.finish == "abort":
-        exchange.error = exchange.error or "aborted by the engine"
-    elif not exchange.finish and not over:
+def _judge(exchange: Exchange, reader: Reader) -> None:
+    """Whether a stream that came to its end is a whole answer."""
+    exchange.outcome = Outcome.FAILED
+    if reader.error or exchange.finish == "abort":
+        exchange.error = reader.error or "aborted by the engine"
+    elif not exchange.finish and not reader.over:
         exchange.error = "the stream ended before the answer did"
     elif exchange.first_token is None:
         exchange.error = "an answer without a token"
     elif not exchange.tokens:
         exchange.error = "the server does not say how many tokens it generated"
     else:
-        exchange.outcome = Outcome.OK
+        exchange.outcome, exchange.error = Outcome.OK, ""
 
 
 async def exchange(
@@ -183,7 +185,7 @@ async def exchange(
     `watch` is called each time that something was read, at least `pause` seconds apart.
     """
     done = Exchange(began=clock(), points=[])
-    reader = Reader(form, done, keep_text=keep_text)
+    reader, whole = Reader(form, done, keep_text=keep_text), False
     try:
         response = await client.send(request, stream=True)
         try:
@@ -195,22 +197,21 @@ async def exchange(
                     reader.take(pieces)
                     if watch is not None:
                         watch(done)
+                whole = True
         finally:
             await response.aclose()
     except httpx.ReadTimeout as exc:
         done.outcome, done.error = Outcome.STALLED, str(exc)
     except (httpx.TransportError, httpx.InvalidURL) as exc:
         done.error = safe_text(str(exc) or type(exc).__name__, 300)
-        done.lost = isinstance(exc, httpx.NetworkError | httpx.ConnectTimeout) or not done.status
+        done.lost = isinstance(exc, _LOST)
     except (ValueError, EventTooLong) as exc:
         done.error = safe_text(str(exc), 300)
     reader.close()
-    if not done.ended or done.outcome is Outcome.STALLED:
+    if whole or reader.over:
+        _judge(done, reader)
+    if not done.ok:
         done.ended = clock()
-    if done.status == 200 and not done.error and done.outcome is Outcome.FAILED:
-        judge(done, over=reader.over)
-    elif done.status == 200 and done.outcome is Outcome.FAILED and reader.over and done.finish:
-        judge(done, over=True)
     return done
 
 

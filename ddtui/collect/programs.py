@@ -23,7 +23,7 @@ LEFT_OVER = 75
 # Both have process groups of their own: what the child started ends with it, and the watcher
 # outlives whoever kills the script. A child that is deaf to TERM is killed; one that outlives even
 # that (it hangs in the kernel) is left, because waiting for it would leave this script as well.
-_SUPERVISE = """
+SUPERVISE = """
 supervise() {
   exec 3<&0
   end_child() {
@@ -103,7 +103,7 @@ its older name)."""
 GPU = Program(
     "ddtui:gpu",
     PREAMBLE
-    + _SUPERVISE
+    + SUPERVISE
     + _FIND_SMI
     + """
 supervise "$smi" ${3:+--id="$3"} --query-gpu="$1" --format=csv,noheader,nounits -lms "$2"
@@ -266,7 +266,7 @@ still holds."""
 JOURNAL = Program(
     "ddtui:journal",
     PREAMBLE
-    + _SUPERVISE
+    + SUPERVISE
     + """
 scope=$1 unit=$2 cursor=$3 lines=$4
 [ "$scope" = user ] && flag=--user-unit || flag=--unit

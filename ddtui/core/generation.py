@@ -62,6 +62,8 @@ class Event(msgspec.Struct, frozen=True):
     """Text of the reasoning that it adds."""
     other: bool = False
     """Whether it brings tokens of another channel, such as a call of a tool."""
+    summary: bool = False
+    """Whether it only counts what other events have brought."""
     cumulative_text: bool = False
     tokens: int | None = None
     """Tokens generated so far, reasoning included; None where the event does not say."""

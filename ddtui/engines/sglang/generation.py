@@ -196,6 +196,7 @@ class ChatFormat:
             content=delta.content or "",
             reasoning=delta.reasoning_content or delta.reasoning or "",
             other=bool(delta.tool_calls),
+            summary=not said.choices,
             tokens=usage.completion_tokens if usage else None,
             reasoning_tokens=_reasoning_tokens(usage),
             prompt_tokens=usage.prompt_tokens if usage else None,

@@ -1,0 +1,192 @@
+"""The figures of one batch out of its requests. Definitions; all times in seconds.
+
+==================  ================================================================================
+TTFT                first event with a token of any channel - send; median over the requests
+TTFO                first visible content - send; median over the requests
+TPOT                sum of (end - first token) / sum of (N - n1): N tokens by the server's count,
+                    of which the first event brought n1
+user rate           1 / TPOT
+ITL                 gap between two reads / tokens of the second, once for each of those tokens
+total rate          tokens that came within the window / its length. It begins with the first send
+                    and ends when the first stream ends that no further request follows: from then
+                    on fewer run than the concurrency says
+acceptance length   1 + sum of accepted drafts / sum of verifications
+S_i                 share of verifications that accepted at least i drafts
+step time           acceptance length x TPOT, at concurrency 1
+==================  ================================================================================
+
+Requests that failed or stalled are in none of them.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import pairwise
+from statistics import fmean, median
+
+import msgspec
+
+from ddtui.bench.exchange import Exchange
+from ddtui.bench.spread import weighted_quantile
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What one batch gave."""
+
+    requests: int
+    output_tokens: int
+    window: tuple[float, float]
+    """When it began and ended, by the generator's clock."""
+    total_rate: float
+    ttft: float
+    ttfo: float | None = None
+    tpot: float | None = None
+    itl: float | None = None
+    """Median over the tokens."""
+    itl_p99: float | None = None
+    acceptance_length: float | None = None
+    acceptance_macro: float | None = None
+    histogram: tuple[int, ...] = ()
+    """Verifications by accepted drafts."""
+    step_time: float | None = None
+    server_ttft: float | None = None
+    """Median of what the requests themselves say."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def user_rate(self) -> float | None:
+        """1 / TPOT."""
+        return 1 / self.tpot if self.tpot else None
+
+
+def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
+    """The figures of a batch; None when no request was answered whole."""
+    good = [each for each in exchanges if each.ok and each.first_token is not None and each.tokens]
+    if not good:
+        return None
+    window = _window(exchanges, concurrency)
+    notes: list[str] = []
+    tpot = _tpot(good)
+    itls = [pair for each in good for pair in _token_gaps(each)]
+    if not itls and tpot is not None:
+        notes.append(
+            "the server counts no tokens on the way: the first event is taken for one token, and"
+            " ITL is not known"
+        )
+    length, macro, histogram, derived = _acceptance(good)
+    if derived:
+        notes.append("accepted drafts are not told: taken from tokens and verifications")
+    ttfos = [each.first_output - each.began for each in good if each.first_output is not None]
+    server = [each.server_ttft for each in good if each.server_ttft is not None]
+    seconds = max(window[1] - window[0], 1e-9)
+    return Figures(
+        requests=len(good),
+        output_tokens=sum(each.tokens or 0 for each in good),
+        window=window,
+        total_rate=sum(tokens_until(each, window[1]) for each in good) / seconds,
+        ttft=median((each.first_token or 0.0) - each.began for each in good),
+        ttfo=median(ttfos) if ttfos else None,
+        tpot=tpot,
+        itl=weighted_quantile(itls, 0.5),
+        itl_p99=weighted_quantile(itls, 0.99),
+        acceptance_length=length,
+        acceptance_macro=macro,
+        histogram=histogram,
+        step_time=length * tpot if length and tpot and concurrency == 1 else None,
+        server_ttft=median(server) if server else None,
+        notes=tuple(notes),
+    )
+
+
+def _window(exchanges: Sequence[Exchange], concurrency: int) -> tuple[float, float]:
+    """From the first send to the first end that no further request follows."""
+    ends = sorted(each.ended for each in exchanges)
+    return min(each.began for each in exchanges), ends[max(0, len(ends) - concurrency)]
+
+
+def _first_tokens(exchange: Exchange) -> int:
+    return exchange.first_tokens or 1
+
+
+def _tpot(good: Iterable[Exchange]) -> float | None:
+    seconds, tokens = 0.0, 0
+    for each in good:
+        later = (each.tokens or 0) - _first_tokens(each)
+        if later > 0 and each.first_token is not None:
+            seconds += each.ended - each.first_token
+            tokens += later
+    return seconds / tokens if tokens and seconds > 0 else None
+
+
+def _counted(exchange: Exchange) -> list[tuple[float, int]]:
+    """The reads that brought a known number of tokens, and the end."""
+    points = [(stamp, count) for stamp, count in exchange.points if count is not None]
+    if points and (exchange.tokens or 0) > points[-1][1]:
+        points.append((exchange.ended, exchange.tokens or 0))
+    return points
+
+
+def _token_gaps(exchange: Exchange) -> list[tuple[float, int]]:
+    """(Seconds a token, tokens) of each read after the first."""
+    return [
+        ((after - before) / (count - counted), count - counted)
+        for (before, counted), (after, count) in pairwise(_counted(exchange))
+        if count > counted
+    ]
+
+
+def tokens_until(exchange: Exchange, moment: float) -> float:
+    """Tokens that had come by `moment`: between two reads in proportion to the time.
+
+    Whole reads would make a batch of streams in step lose one of each to the jitter of the first.
+    """
+    total = exchange.tokens or 0
+    if exchange.first_token is None or moment < exchange.first_token:
+        return 0.0
+    if moment >= exchange.ended:
+        return total
+    points = _counted(exchange) or [(exchange.first_token, 1)]
+    if points[-1][0] < exchange.ended:
+        points.append((exchange.ended, total))
+    at = bisect_right(points, moment, key=lambda point: point[0])
+    if at == 0:
+        return float(points[0][1])
+    if at == len(points):
+        return float(points[-1][1])
+    (before, counted), (after, count) = points[at - 1], points[at]
+    return counted + (count - counted) * (moment - before) / (after - before)
+
+
+def _acceptance(
+    good: Iterable[Exchange],
+) -> tuple[float | None, float | None, tuple[int, ...], bool]:
+    """Acceptance length (micro, macro), the histogram, and whether drafts were derived."""
+    accepted = verifications = 0
+    each_length: list[float] = []
+    histogram: list[int] = []
+    derived = False
+    for each in good:
+        counts = each.speculation
+        if counts is None or counts.verifications <= 0:
+            continue
+        drafts = counts.accepted
+        if drafts is None:  # the first token comes from the prefill, each verification adds one
+            drafts, derived = max(0, (each.tokens or 0) - 1 - counts.verifications), True
+        accepted += drafts
+        verifications += counts.verifications
+        each_length.append(1 + drafts / counts.verifications)
+        histogram += [0] * (len(counts.histogram) - len(histogram))
+        for index, count in enumerate(counts.histogram):
+            histogram[index] += count
+    if not verifications:
+        return None, None, (), False
+    return 1 + accepted / verifications, fmean(each_length), tuple(histogram), derived
+
+
+def positions(histogram: Sequence[int]) -> tuple[float, ...]:
+    """Share of verifications that accepted at least 1, 2, ... drafts."""
+    total = sum(histogram)
+    if not total:
+        return ()
+    return tuple(sum(histogram[at:]) / total for at in range(1, len(histogram)))
