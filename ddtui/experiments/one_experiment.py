@@ -180,14 +180,13 @@ class OneExperiment:
         ):
             kept = None
             self.experiment = msgspec.structs.replace(self.experiment, measurement="")
-        record = bringing.record
         new_id = self.experiment.measurement
         await self._step(
             "measuring",
             measurement=new_id if new_id and not self.experiment.reused else uuid.uuid4().hex,
             reused=False,
             configuration=bringing.configuration,
-            reloaded=self.experiment.reloaded or (record is not None and bool(record.ending)),
+            reloaded=self._reloaded,
         )
         measurement = kept or Measurement(
             id=self.experiment.measurement,
@@ -221,6 +220,7 @@ class OneExperiment:
             state=state,
             cause=cause,
             ended=at,
+            reloaded=self._reloaded,
             configuration=self._bringing.configuration or self.experiment.configuration,
         )
         if measuring is None:
@@ -240,6 +240,10 @@ class OneExperiment:
             around.measured.finish, ended, measurement, who=around.runner, at=at
         )
         return self.experiment
+
+    @property
+    def _reloaded(self) -> bool:
+        return self.experiment.reloaded or self._bringing.record is not None
 
     # ---- the store, and who listens ------------------------------------------------------------
 

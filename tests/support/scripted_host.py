@@ -117,8 +117,11 @@ class Machine:
         self.starts = self.stops = 0
         self.orphan: int | None = None
         self.memory_back_at = 0.0
-        self.lock: tuple[str, str] | None = None
+        self.locks: dict[str, tuple[str, str]] = {}
+        """Token and words of each lock's holder."""
         self.killed: list[tuple[int, str]] = []
+        self.stop_jobs: list[str] = []
+        """Invocations that somebody told systemd to stop."""
         self._stopping: asyncio.Task[None] | None = None
         self._events: list[asyncio.TimerHandle] = []
 
@@ -158,6 +161,7 @@ class Machine:
                 self.active, self.sub = "inactive", "dead"
                 return
             self.stops += 1
+            self.stop_jobs.append(self.engine.invocation)
             self.active, self.sub = "deactivating", "stop-sigterm"
             self._stopping = asyncio.create_task(self._stop())
         await asyncio.shield(self._stopping)
@@ -286,11 +290,15 @@ class Machine:
                 self.active, self.sub = "inactive", "dead"
         return ""
 
+    async def _stop_requests(self, _args: Any, _stdin: Any) -> str:
+        return "".join(f"@stop {each}\n" for each in self.stop_jobs) + "@end\n"
+
     async def _rights(self, _args: Any, _stdin: Any) -> str:
         return "@user ops 1501\n@end\n"
 
-    async def _lock_holder(self, _args: Any, _stdin: Any) -> str:
-        return f"@held {self.lock[1]}\n" if self.lock else "@free\n"
+    async def _lock_holder(self, args: tuple[str, ...], _stdin: Any) -> str:
+        held = self.locks.get(args[0])
+        return f"@held {held[1]}\n" if held else "@free\n"
 
     async def _holders(self, _args: Any, _stdin: Any) -> str:
         engine, lines = self.engine, []
@@ -428,24 +436,25 @@ class ScriptedHost:
 
     @asynccontextmanager
     async def stream(self, program: Program, *args: str) -> AsyncIterator[_Lock]:
-        """See Host: the lock is the only one that lasts here."""
+        """See Host: locks are the only ones that last here."""
         assert program.label == "ddtui:lock"
         if not self.live.is_set():
             raise LinkDown("no connection")
         ended = asyncio.Event()
         self._streams.append(ended)
         machine = self.machine
-        token, text = args[1:3]
-        holder = machine.lock or (token, text)
+        key, token, text = args
+        holder = machine.locks.get(key) or (token, text)
         mine = holder[0] == token
         if mine:
-            machine.lock = (token, text)
+            machine.locks[key] = (token, text)
         try:
             yield _Lock("@locked /run/lock/x" if mine else f"@held {holder[1]}", ended)
         finally:
             self._streams.remove(ended)
-            if mine and not ended.is_set() and machine.lock and machine.lock[0] == token:
-                machine.lock = None  # else it stays until its heartbeat's limit
+            # Else it stays until its heartbeat's limit.
+            if mine and not ended.is_set() and machine.locks.get(key, ("",))[0] == token:
+                del machine.locks[key]
 
 
 @dataclass
