@@ -161,6 +161,9 @@ def rollback(  # noqa: PLR0913, PLR0917
     context: typer.Context,
     host: HostArgument,
     dry_run: DryRunOption = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also past a unit that was replaced or edited since.")
+    ] = False,
     yes: YesOption = False,
     end_orphans: OrphansOption = False,
     wait: WaitOption = True,
@@ -170,19 +173,25 @@ def rollback(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Bring back the configuration before the last change made from here, and prove it.
 
-    Exit status: 0 it is in force again; else as for `apply`.
+    Nothing is touched where the unit was reinstalled or edited since, unless with --force. Exit
+    status: 0 it is in force again; else as for `apply`.
     """
 
     async def work(source: Watched, control: Controller) -> ChangeRecord | None:
         from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
-        _show(await control.rollback_plan(), as_json=as_json and dry_run)
+        plan = await control.rollback_plan(force=force)
+        _show(plan, as_json=as_json and dry_run)
+        if plan.blocked:
+            raise typer.Exit(ExitCode.BLOCKED)
         if dry_run:
             return None
         if not await confirmed(source, "rollback", yes):
             raise typer.Exit(ExitCode.BLOCKED)
         asked = asked_on_terminal(yes, end_orphans)
-        return await carried(lambda heard: control.rollback(heard, asked=asked), wait=wait)
+        return await carried(
+            lambda heard: control.rollback(heard, asked=asked, force=force), wait=wait
+        )
 
     with told(context) as options:
         from ddtui.cli.reaching import Overrides

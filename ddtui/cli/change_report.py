@@ -57,7 +57,8 @@ def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
     """How a change ended: each change proved or not, the cause, the time of each step."""
     seconds = (record.ended or record.began) - record.began
     ending = record.ending or "not ended"
-    title = paint(ending, _ENDINGS.get(ending, "red"), "bold")
+    style = "yellow" if record.doubt else _ENDINGS.get(ending, "red")
+    title = paint(clean(record.ended_as), style, "bold")
     yield f"{record.unit}: {title} after {seconds:.0f} s"
     rows = [
         (
@@ -71,6 +72,10 @@ def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
     ]
     if rows:
         yield from table([("", "REQUESTED", "RESOLVED", "OUTCOME", ""), *rows])
+    if record.doubt and record.evidence:
+        yield "readiness was proved by:"
+        for each in record.evidence:
+            yield f"       {each['name']} {each['verdict']}: {clean(str(each['detail']))}"
     if record.cause:
         yield f"cause: {clean(str(record.cause.get('title', '')))}"
         for line in record.cause.get("evidence", ()):
@@ -105,7 +110,7 @@ def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
                 clean(each.who),
                 f"{each.kind} {clean(each.preset)}".strip(),
                 changes + more,
-                each.ending or "not ended",
+                clean(each.ended_as),
                 "" if each.ended is None else f"{each.ended - each.began:.0f}",
             )
         )

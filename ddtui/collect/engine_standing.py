@@ -25,6 +25,8 @@ class Standing:
         self.ready_for = ""
         """The invocation that answered 200 last."""
         self.key_needed = False
+        self.refused_with = 401
+        """The status by which the endpoint of the report refused, where it did."""
         self.metrics: bool | None = None
         self.figures = ""
         """Where the figures come from now."""
@@ -55,6 +57,7 @@ class Standing:
             self.ready_for = (self.observed.invocation or "?") if ok else ""
         elif path in INFO:
             self.key_needed = answer.status in {401, 403}
+            self.refused_with = answer.status or 401
         if opens:
             self.observed.notify()
 
@@ -89,7 +92,7 @@ class Standing:
         elif self.key_needed:
             self._report(
                 SourceStatus.FAILED,
-                "API key needed",
+                f"API key needed ({self.refused_with})",
                 "set `api_key_env` or `api_key_command` in the host's section",
             )
         elif self.trouble:

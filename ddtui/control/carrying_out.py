@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Literal
 
 import msgspec
 
+from ddtui.control.differences import set_by
 from ddtui.control.held import HostProcess, Remaining, baseline, remaining
 from ddtui.control.host_actions import START_LIMIT, ActionFailed, Facts, UnitActions
 from ddtui.control.journal import Journal
 from ddtui.control.lock import Lock
-from ddtui.control.proof import Proof, all_taken, deviation_words, deviations, prove
+from ddtui.control.proof import (
+    Proof,
+    all_taken,
+    deviation_words,
+    deviations,
+    not_taken,
+    prove,
+    unreported,
+)
 from ddtui.control.reconfiguration import Action, Follower, Limits, Run, Step, View, decide
 from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.core.clock import Clock
@@ -31,6 +40,12 @@ ASK_AFTER = 3.0
 GRACE = 5.0
 """Seconds for an orphan to end by itself after TERM."""
 
+BY_HAND = "somebody stopped the unit meanwhile; it is not started again"
+AFTER_A_STOP = (
+    "ask who stopped it, and why. `ddtui restart` starts it as it is configured now,"
+    " `ddtui rollback` brings back the configuration before"
+)
+
 EndOrphans = Callable[[Remaining], Awaitable[bool]]
 
 
@@ -42,10 +57,12 @@ def _time() -> float:
 class Failure(Exception):
     """The reconfiguration has failed: why, in words."""
 
-    def __init__(self, why: str, *, started: bool, remedy: str = "") -> None:
+    def __init__(self, why: str, *, started: bool, remedy: str = "", by_hand: bool = False) -> None:
         super().__init__(why)
         self.why = why
         self.remedy = remedy
+        self.by_hand = by_hand
+        """Whether somebody stopped the unit meanwhile: then it is not started again here."""
         self.started = started
         """Whether a start had been ordered: then the engine's log may tell the cause."""
 
@@ -106,12 +123,13 @@ class CarryingOut:
                 case Action.RELEASE:
                     await self._release(facts)
                 case Action.START:
-                    await self._start(facts)
+                    await self._start(run, facts)
                 case Action.FOLLOW:
                     if await self._follow(run, decision.why):
                         return run
                 case Action.FAIL:
-                    raise Failure(decision.why, started=run.started)
+                    if (failure := await self._why_ended(run, facts, decision.why)) is not None:
+                        raise failure
 
     # ---- stop and release ------------------------------------------------------------------------
 
@@ -201,7 +219,12 @@ class CarryingOut:
 
     # ---- start and follow ------------------------------------------------------------------------
 
-    async def _start(self, facts: Facts) -> None:
+    async def _start(self, run: Run, facts: Facts) -> None:
+        if run.starts > 1:  # the last order had no effect, or somebody undid it at once
+            known = {*self._journal.invocations, facts.invocation, run.invocation_before}
+            known.add(str(self._journal.record.state.get("before", "")))
+            if set((await self._stopped())[-1:]) - known:
+                raise Failure(BY_HAND, started=True, remedy=AFTER_A_STOP, by_hand=True)
         await self._journal.step(Step.STARTING)
         if facts.active == "failed":
             await self._actions.systemctl("reset-failed")
@@ -209,6 +232,25 @@ class CarryingOut:
             await self._actions.systemctl("start", START_LIMIT)
         except ProgramTimeout:
             self._journal.say("systemd is still starting it")
+
+    async def _stopped(self) -> list[str]:
+        """Invocations that somebody told systemd to stop; none where the host does not tell."""
+        try:
+            return await self._actions.stopped_on_request()
+        except ActionFailed as error:
+            self._journal.say(f"whether somebody stopped it is not known: {error.what}")
+            return []
+
+    async def _why_ended(self, run: Run, facts: Facts, why: str) -> Failure | None:
+        """The failure, told from a stop by another hand; None where it runs again after one."""
+        ours = run.invocation or facts.invocation
+        is_down = run.started and facts.active in {"inactive", "failed"}
+        if is_down and ours and ours in await self._stopped():
+            await asyncio.sleep(LOOK_AGAIN)  # a restart by hand is down for a moment
+            if (await self._actions.look()).active not in {"inactive", "failed"}:
+                return None
+            return Failure(BY_HAND, started=True, remedy=AFTER_A_STOP, by_hand=True)
+        return Failure(why, started=run.started)
 
     async def _follow(self, run: Run, note: str) -> bool:
         """Follow the start until it is proved (True) or the unit must be looked at again."""
@@ -255,13 +297,40 @@ class CarryingOut:
         same = facts.invocation == run.invocation and facts.restarts == run.restarts
         if not same or facts.drop_in != run.target:
             return False
-        await self._journal.keep(proofs=[msgspec.to_builtins(each) for each in proofs])
+        found, as_before = not_as_expected(self._journal, snapshot, watching.engine)
+        others = await self._overruling(found)
+        named = {each.name for each in found}
+        proofs = (
+            *(each for each in proofs if each.name not in named),
+            *(not_taken(each, others.get(each.name, "")) for each in found),
+        )
+        await self._journal.keep(
+            proofs=msgspec.to_builtins(proofs),
+            doubt="; ".join(filter(None, (unreported(snapshot, watching.engine), as_before))),
+            evidence=msgspec.to_builtins(snapshot.readiness.evidence),
+        )
+        if found:
+            raise Failure(_otherwise(found, others, snapshot), started=True)
         if not all_taken(proofs):
             wrong = next(each for each in proofs if each.outcome == "not taken")
             raise Failure(f"{wrong.name}: {wrong.reason}", started=True)
-        if wrong_command := not_as_expected(self._journal, snapshot, watching.engine):
-            raise Failure(wrong_command, started=True)
         return True
+
+    async def _overruling(self, found: Sequence[Change]) -> dict[str, str]:
+        """The unit's file that sets each of these over ddtui's drop-in, where one does."""
+        if not found:
+            return {}
+        try:
+            text = await self._actions.read()
+        except ActionFailed as error:
+            self._journal.say(f"which file decides is not known: {error.what}")
+            return {}
+        setting = {each.name: set_by(each, text.files) for each in found}
+        return {
+            name: path
+            for name, path in setting.items()
+            if path and PurePosixPath(path).name != DROP_IN_NAME
+        }
 
 
 def _way_to_end(processes: Sequence[HostProcess]) -> str:
@@ -282,23 +351,38 @@ def proofs_of(journal: Journal, snapshot: Snapshot, engine: Engine) -> tuple[Pro
     changes = msgspec.convert(record.state.get("prove", record.changes), list[Change])
     findings = msgspec.convert(record.state.get("findings", []), list[Finding])
     after = Launch(record.after_argv, record.after_environment)
-    environment = snapshot.unit.environment if snapshot.unit is not None else ()
-    return prove(changes, after, snapshot.server_info, environment, engine, findings)
+    return prove(changes, after, snapshot, engine, findings)
 
 
-def not_as_expected(journal: Journal, snapshot: Snapshot, engine: Engine) -> str:
-    """How what runs is not the configuration that a rollback brings back; empty where it is."""
+def not_as_expected(
+    journal: Journal, snapshot: Snapshot, engine: Engine
+) -> tuple[list[Change], str]:
+    """How what runs is not the whole configuration that is to be in force; empty where it is.
+
+    And, in words, what was so before the change as well, which then is none of its doing (a wrapper
+    that adds flags of its own).
+    """
     record = journal.record
     if (kept := record.state.get("expected")) is None:
-        return ""
+        return [], "the whole command line was not compared: what it was is not known"
     expected = msgspec.convert(kept, Launch)
-    unwanted = set(record.after_environment) - set(expected.environment)
-    found = deviations(expected, snapshot, engine, unwanted)
-    if not found:
-        return ""
-    others = other_drop_ins(snapshot)
-    whose = f" ({', '.join(others)} is in force as well)" if others else ""
-    return f"the unit's command is not the expected one: {deviation_words(found)}{whose}"
+    set_somewhere = set(record.after_environment) | set(record.before_environment)
+    unwanted = set_somewhere - set(expected.environment)
+    opaque: list[str] | None = record.state.get("opaque")
+    found = deviations(expected, snapshot, engine, unwanted, opaque)
+    known = msgspec.convert(record.state.get("deviated", []), list[Change])
+    same = [each for each in found if each in known]
+    words = f"as before the change, {deviation_words(same)}" if same else ""
+    return [each for each in found if each not in known], words
+
+
+def _otherwise(found: Sequence[Change], others: Mapping[str, str], snapshot: Snapshot) -> str:
+    """Why it is not in force, and who causes it."""
+    after = [path for path in other_drop_ins(snapshot) if path not in others.values()]
+    whose = [f"{path} decides over it" for path in dict.fromkeys(others.values())]
+    whose += [f"{path} is in force as well" for path in after]
+    words = f" ({'; '.join(whose)})" if whose else ""
+    return f"the unit's command is not the expected one: {deviation_words(found)}{words}"
 
 
 def other_drop_ins(snapshot: Snapshot) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import os
 import platform
 import uuid
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -18,20 +18,25 @@ from ddtui.control.differences import (
     differences,
     edited_beneath,
     not_running_as_written,
+    not_yet_read,
+    safe_environment,
+    safe_launch,
     with_drop_in,
 )
 from ddtui.control.drop_in import Header
+from ddtui.control.earlier import Earlier, earlier
 from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import Facts, RightMissing, UnitActions, UnitText
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
 from ddtui.control.outcome import Asked, Outcome, break_off
 from ddtui.control.planner import Planner
+from ddtui.control.proof import deviations
 from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.unit_command import CommandRefused, UnitCommand, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
-from ddtui.core.redact import redact_argv, redact_environment
+from ddtui.core.redact import redact_argv
 from ddtui.core.snapshot import ReadinessState
 from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 
@@ -146,7 +151,10 @@ class Controller:
         findings = (
             *plan.findings,
             *edited_beneath(text),
-            *not_running_as_written(command.launch, snapshot, self._watching.engine),
+            *not_yet_read(text),
+            *not_running_as_written(
+                command.launch, snapshot, self._watching.engine, command.opaque
+            ),
             *self._refusal(command, plan),
         )
         return msgspec.structs.replace(plan, findings=findings)
@@ -187,7 +195,7 @@ class Controller:
             raise LockHeld(holder)
         if command.launch != plan.before:
             raise NotPossible("the unit has changed since the plan was made", "plan again")
-        record = self._record("apply", actions, text, plan.before, plan.after, change_id)
+        record = self._record("apply", actions, command, text.own, plan.after, change_id)
         header = Header(
             when=drop_in.stamp(record.began),
             by=record.who,
@@ -201,7 +209,7 @@ class Controller:
         except (CommandRefused, ExecError) as error:
             raise NotPossible(str(error), getattr(error, "way_out", "")) from error
         request = msgspec.to_builtins(plan.request)
-        request["environment"] = _safe_environment(request["environment"])
+        request["environment"] = safe_environment(request["environment"])
         record = msgspec.structs.replace(
             record,
             preset=plan.request.preset,
@@ -210,8 +218,8 @@ class Controller:
             drop_in=content,
             drop_in_hash=drop_in.text_hash(content),
             policy=policy,
-            state={"findings": [msgspec.to_builtins(each) for each in plan.findings]},
         )
+        record.state["findings"] = [msgspec.to_builtins(each) for each in plan.findings]
         await self._check(actions, content)
         return await self._begin(record, actions, on_step, asked)
 
@@ -221,45 +229,60 @@ class Controller:
         """Stop, release, start and prove the unit as it is configured; `change_id` as in apply."""
         actions = self._actions_of()
         text = await actions.read()
-        launch = self._command(actions, text).launch
-        record = self._record("restart", actions, text, launch, launch, change_id)
+        command = self._command(actions, text)
+        record = self._record("restart", actions, command, text.own, command.launch, change_id)
         record = msgspec.structs.replace(
             record, drop_in=text.own, drop_in_hash=drop_in.text_hash(text.own), policy="never"
         )
         await self._check(actions, "")
         return await self._begin(record, actions, on_step, asked)
 
-    async def rollback_plan(self) -> Plan:
-        """What rolling back would change. Raises NotPossible for nothing to go back to."""
+    async def rollback_plan(self, *, force: bool = False) -> Plan:
+        """What rolling back would change, and what speaks against it.
+
+        `force`: also past a unit that was replaced. Raises NotPossible for nothing to go back to.
+        """
         actions = self._actions_of()
         text = await actions.read()
-        before = self._command(actions, text).launch
-        after = self._launch_with(actions, text, await self._earlier(actions, text.own))
-        return Plan(Request(), before, after, tuple(self._differences(before, after)), ())
+        back = await self._earlier(actions, text, force)
+        command = self._command(actions, text)
+        before, after = command.launch, self._launch_with(actions, text, back.drop_in)
+        findings = [*back.findings, *not_yet_read(text)]
+        if drop_in.sets_anything(back.drop_in):
+            findings += await self._planner.in_sight(command, after)
+        changes = tuple(self._differences(before, after))
+        return Plan(Request(), before, after, changes, tuple(findings))
 
     async def rollback(
-        self, on_step: OnStep | None = None, *, asked: Asked | None = None
+        self, on_step: OnStep | None = None, *, asked: Asked | None = None, force: bool = False
     ) -> ChangeRecord:
-        """Bring back what was configured before the last change. Raises NotPossible for nothing."""
+        """Bring back what was configured before the last change.
+
+        Raises NotPossible for nothing, and for a unit that was replaced since without `force`.
+        """
         actions = self._actions_of()
         text = await actions.read()
-        back = await self._earlier(actions, text.own)
-        before = self._command(actions, text).launch
-        record = self._record("rollback", actions, text, before, before)
-        content = back or drop_in.nothing(
+        back = await self._earlier(actions, text, force)
+        for each in back.findings:
+            if each.level is Level.ERROR:
+                raise NotPossible(each.text, each.remedy)
+        command = self._command(actions, text)
+        record = self._record("rollback", actions, command, text.own, command.launch)
+        content = back.drop_in or drop_in.nothing(
             Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
         )
         after = self._launch_with(actions, text, content)
+        expected = safe_launch(after)
+        differing = self._differences(command.launch, after)
         record = msgspec.structs.replace(
             record,
-            after_argv=redact_argv(after.argv),
-            after_environment=_safe_environment(after.environment),
+            after_argv=expected.argv,
+            after_environment=expected.environment,
             drop_in=content,
             drop_in_hash=drop_in.text_hash(content),
             policy="never",
-            changes=[msgspec.to_builtins(each) for each in self._differences(before, after)],
+            changes=[msgspec.to_builtins(each) for each in differing],
         )
-        expected = Launch(record.after_argv, record.after_environment)
         record.state["expected"] = msgspec.to_builtins(expected)
         await self._check(actions, content)
         return await self._begin(record, actions, on_step, asked)
@@ -279,12 +302,16 @@ class Controller:
         self,
         kind: Kind,
         actions: UnitActions,
-        text: UnitText,
-        before: Launch,
+        command: UnitCommand,
+        own: str,
         after: Launch,
         change_id: str = "",
     ) -> ChangeRecord:
-        snapshot = self._watching.snapshot()
+        snapshot, engine = self._watching.snapshot(), self._watching.engine
+        before, wanted = safe_launch(command.launch), safe_launch(after)
+        # Only what really ran has shown that it gets ready.
+        otherwise = not_running_as_written(command.launch, snapshot, engine, command.opaque)
+        is_ready = snapshot.readiness.state is ReadinessState.READY
         return ChangeRecord(
             id=change_id or uuid.uuid4().hex,
             kind=kind,
@@ -294,14 +321,20 @@ class Controller:
             scope=actions.scope,
             who=self._who,
             began=self._watching.clock(),
-            before_argv=redact_argv(before.argv),
-            before_environment=_safe_environment(before.environment),
-            after_argv=redact_argv(after.argv),
-            after_environment=_safe_environment(after.environment),
-            before_drop_in=text.own,
-            # Only what really ran has shown that it gets ready.
-            was_ready=snapshot.readiness.state is ReadinessState.READY
-            and not not_running_as_written(before, snapshot, self._watching.engine),
+            before_argv=before.argv,
+            before_environment=before.environment,
+            after_argv=wanted.argv,
+            after_environment=wanted.environment,
+            before_drop_in=own,
+            was_ready=is_ready and not otherwise,
+            state={
+                "expected": msgspec.to_builtins(wanted),
+                "opaque": sorted(redact_argv(sorted(command.opaque))),
+                # What is otherwise before the change is not the change's doing.
+                "deviated": msgspec.to_builtins(
+                    deviations(before, snapshot, engine, (), command.opaque) if is_ready else ()
+                ),
+            },
         )
 
     def _launch_with(self, actions: UnitActions, text: UnitText, content: str) -> Launch:
@@ -311,25 +344,15 @@ class Controller:
     def _differences(self, before: Launch, after: Launch) -> list[Change]:
         return differences(before, after, self._watching.engine.flags)
 
-    async def _earlier(self, actions: UnitActions, own: str) -> str:
-        """The drop-in before the present one; empty for none. Raises NotPossible."""
-        records = await self.history()
-        present = drop_in.text_hash(own)
-        for record in records:
-            if record.drop_in_hash == present and record.kind == "apply":
-                return record.before_drop_in
-        last = await asyncio.to_thread(
-            self._store.last_in_force,
-            actions.host.name,
-            actions.unit,
-            simulated=actions.host.simulated,
-        )
-        if last is None or drop_in.text_hash(last) == present:
+    async def _earlier(self, actions: UnitActions, text: UnitText, force: bool) -> Earlier:
+        """What a rollback goes back to. Raises NotPossible."""
+        found = await earlier(self._store, actions, text)
+        if found is None:
             raise NotPossible(
                 f"no earlier configuration of {actions.unit} is known here",
                 "`ddtui history` shows the changes made from this machine",
             )
-        return last
+        return found.forced() if force else found
 
     async def _check(self, actions: UnitActions, content: str) -> None:
         """Everything that can be known before something is touched."""
@@ -419,9 +442,3 @@ def _invocations(record: ChangeRecord) -> set[str]:
 
 def _title(record: ChangeRecord) -> str:
     return f"{record.kind} {record.preset}".strip()
-
-
-def _safe_environment(values: dict[str, str] | dict[str, str | None]) -> dict[str, Any]:
-    pairs = redact_environment(f"{name}={value}" for name, value in values.items() if value)
-    safe = dict(pair.partition("=")[::2] for pair in pairs)
-    return {name: safe.get(name, value) for name, value in values.items()}

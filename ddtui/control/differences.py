@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -10,10 +12,16 @@ from ddtui.control import drop_in
 from ddtui.control.host_actions import UnitText
 from ddtui.control.proof import deviations
 from ddtui.control.unit_command import DROP_IN_NAME
-from ddtui.control.unit_text import UnitFile
+from ddtui.control.unit_text import UnitFile, assignments
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level
-from ddtui.core.redact import MASK, is_secret_name, redact_text
+from ddtui.core.redact import (
+    MASK,
+    is_secret_name,
+    redact_argv,
+    redact_environment,
+    redact_text,
+)
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import clean
 
@@ -33,6 +41,29 @@ def differences(
                     Change(kind, name, _safe(name, was.get(name)), _safe(name, now.get(name)))
                 )
     return found
+
+
+def safe_environment(values: Mapping[str, str | None]) -> dict[str, Any]:
+    """Variables with their secrets removed; None stays None."""
+    pairs = redact_environment(f"{name}={value}" for name, value in values.items() if value)
+    safe = dict(pair.partition("=")[::2] for pair in pairs)
+    return {name: safe.get(name, value) for name, value in values.items()}
+
+
+def safe_launch(launch: Launch) -> Launch:
+    """A launch with its secrets removed, as it may be kept."""
+    return Launch(redact_argv(launch.argv), safe_environment(launch.environment))
+
+
+def set_by(change: Change, files: Sequence[UnitFile]) -> str:
+    """The unit's file that decides over a flag or a variable; empty where none sets it."""
+    last = ""
+    for each in assignments(files):
+        if change.kind is ChangeKind.FLAG and each.name == "ExecStart" and each.value:
+            last = each.path
+        elif change.kind is ChangeKind.ENVIRONMENT and each.name == "Environment":
+            last = each.path if re.search(rf"\b{change.name}=", each.value) else last
+    return last
 
 
 def _safe(name: str, value: str | None) -> str | None:
@@ -58,14 +89,32 @@ def edited_beneath(text: UnitText) -> tuple[Finding, ...]:
     )
 
 
+def not_yet_read(text: UnitText) -> tuple[Finding, ...]:
+    """Whether there are drop-ins that systemd takes up with the reload of the next change."""
+    if not text.unread:
+        return ()
+    return (
+        Finding(
+            Level.WARNING,
+            "drop-in-not-read",
+            f"systemd has not read {', '.join(text.unread[:3])} yet, and will with this change",
+            "a change needs a daemon-reload, which takes up all files of the unit",
+            "look at what it sets; take it away if it is not wanted",
+        ),
+    )
+
+
 def not_running_as_written(
-    written: Launch, snapshot: Snapshot, engine: Engine
+    written: Launch, snapshot: Snapshot, engine: Engine, opaque: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Whether the unit's engine runs with other flags than the unit's files say."""
+    """Whether the unit's engine runs with other flags than the unit's files say.
+
+    `opaque` are words of its command that the host expands.
+    """
     unit = snapshot.unit
     if unit is None or unit.active_state not in {"active", "activating", "reloading"}:
         return ()
-    found = deviations(Launch(written.argv), snapshot, engine)
+    found = deviations(Launch(written.argv), snapshot, engine, opaque=opaque)
     if not found:
         return ()
     words = [

@@ -106,6 +106,12 @@ def header_of(text: str) -> Header:
     return msgspec.convert(found, Header)
 
 
+def stands_before_another(text: str, base: str) -> bool:
+    """Whether a drop-in was written for other settings of the unit than those of this hash."""
+    written_for = header_of(text).base
+    return sets_anything(text) and bool(written_for) and bool(base) and written_for != base
+
+
 def sets_anything(text: str) -> bool:
     """Whether a drop-in holds more than comments."""
     return any(

@@ -20,6 +20,7 @@ from ddtui.control.unit_programs import (
     HOLDERS,
     LOOK,
     RIGHTS,
+    STOP_REQUESTS,
     SYSTEMCTL_RUN,
     UNIT_FILES,
     VERIFY_UNIT,
@@ -64,6 +65,8 @@ class UnitText(msgspec.Struct, frozen=True):
     """Text of ddtui's drop-in; empty where there is none."""
     shown: str
     """`ExecStart` of `systemctl show`."""
+    unread: tuple[str, ...] = ()
+    """Drop-ins among the files that systemd has not read yet."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -172,6 +175,14 @@ class UnitActions:
             raise ActionFailed(f"cannot see who holds what: {_said(answer)}")
         return parse_held(text, own_group=f"/{self.unit}")
 
+    async def stopped_on_request(self) -> list[str]:
+        """Invocations that systemd was told to stop, by the unit's journal, the latest last."""
+        answer = await self.host.run(STOP_REQUESTS, self.scope, self.unit, timeout=SHORT)
+        lines = answer.stdout.decode("utf-8", "replace").splitlines()
+        if "@end" not in lines:
+            raise ActionFailed(f"cannot read who stopped {self.unit}: {_said(answer)}")
+        return [line.removeprefix("@stop ") for line in lines if line.startswith("@stop ")]
+
     async def end_process(self, pid: int, begun: str, signal: Literal["TERM", "KILL"]) -> None:
         """Signal a process, if it still is the one that began then."""
         answer = await self.host.run(END_PROCESS, str(pid), begun, signal, timeout=SHORT)
@@ -216,7 +227,7 @@ def _user(said: str) -> str:
 
 # ---- what the programs print ---------------------------------------------------------------------
 
-_BLOCK = re.compile(rb"@(show|cat|environment|ours) (\d+|-) ([^\n]*)\n")
+_BLOCK = re.compile(rb"@(show|cat|environment|ours|unread) (\d+|-) ([^\n]*)\n")
 _SHOWN = ("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart")
 
 
@@ -241,11 +252,16 @@ def parse_unit_files(output: bytes) -> UnitText:
     cat = next((text or "" for kind, _, text in blocks if kind == "cat"), "")
     paths = {values.get("FragmentPath", ""), *split_words(values.get("DropInPaths", ""))}
     own = [(path, text) for kind, path, text in blocks if kind == "ours"]
+    unread = [UnitFile(path, text or "") for kind, path, text in blocks if kind == "unread"]
+    files = split_cat(cat, paths | {path for path, _ in own})
+    if files and unread:
+        drop_ins = sorted([*files[1:], *unread], key=lambda file: file.path.rpartition("/")[2])
+        files = [files[0], *drop_ins]
     return UnitText(
         user=user,
         uid=int(uid) if uid.isdecimal() else -1,
         load_state=values.get("LoadState", ""),
-        files=tuple(split_cat(cat, paths | {path for path, _ in own})),
+        files=tuple(files),
         environment_files=tuple(
             EnvironmentFile(path, None if text is None else read_environment_file(text))
             for kind, path, text in blocks
@@ -253,6 +269,7 @@ def parse_unit_files(output: bytes) -> UnitText:
         ),
         own=own[0][1] or "" if own else "",
         shown=values.get("ExecStart", ""),
+        unread=tuple(file.path for file in unread),
     )
 
 

@@ -10,12 +10,13 @@ import msgspec
 
 from ddtui.control import drop_in
 from ddtui.control.carrying_out import CarryingOut, EndOrphans, Failure, Watching
-from ddtui.control.drop_in import Header
+from ddtui.control.differences import safe_launch, with_drop_in
+from ddtui.control.drop_in import Header, stands_before_another
 from ddtui.control.host_actions import ActionFailed, UnitActions
 from ddtui.control.journal import ChangeStore, Journal
 from ddtui.control.reconfiguration import Run, Step
 from ddtui.control.standing import standing
-from ddtui.control.unit_command import drop_in_path
+from ddtui.control.unit_command import CommandRefused, drop_in_path, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Launch
 from ddtui.hosts.base import HostError
@@ -71,7 +72,8 @@ class Outcome:
             await self._failed(failure)
             return
         end = Step.ROLLED_BACK if record.kind == "rollback" else Step.IN_FORCE
-        await journal.end(end, cause=None)  # that of an earlier try is no news any more
+        # The cause of an earlier try is no news any more.
+        await journal.end(end, journal.record.doubt, cause=None)
 
     async def _failed(self, failure: Failure | ActionFailed) -> None:
         journal, asked = self._journal, self._asked
@@ -81,6 +83,9 @@ class Outcome:
         await journal.keep(cause=cause)
         if not record.state.get("stopped") and not (journal.run and journal.run.started):
             await self._take_back(why)
+            return
+        if isinstance(failure, Failure) and failure.by_hand:
+            await self._end(Step.FAILED, why)  # whoever stopped it does not want it started
             return
         back = await self._back_to()
         wanted = record.policy == "always" and back is not None
@@ -94,7 +99,11 @@ class Outcome:
         new = Run(drop_in.text_hash(back), record.drop_in_hash, before)
         await journal.step(Step.ROLLING_BACK, why)
         expected = await self._expected(back)
-        await journal.remember(run=new, back=back, failed=why, prove=[], expected=expected)
+        if expected is not None:
+            await journal.remember(expected=expected[0], opaque=expected[1])
+        else:
+            await journal.remember(expected=None)
+        await journal.remember(run=new, back=back, failed=why, prove=[])
         await self._roll_back(new, back)
 
     async def _roll_back(self, run: Run, back: str) -> None:
@@ -106,7 +115,8 @@ class Outcome:
             await self._end(Step.DEGRADED, f"the rollback failed as well: {why}")
             return
         await journal.remember(proved=back)
-        await journal.end(Step.ROLLED_BACK, str(journal.record.state.get("failed", "")))
+        words = (str(journal.record.state.get("failed", "")), journal.record.doubt)
+        await journal.end(Step.ROLLED_BACK, "; ".join(filter(None, words)))
 
     async def _take_back(self, why: str) -> None:
         """Nothing was stopped: put the old drop-in back, and leave the engine alone."""
@@ -160,15 +170,21 @@ class Outcome:
         last = await asyncio.to_thread(
             self._store.last_in_force, record.host, record.unit, simulated=record.simulated
         )
-        return as_before(record) if last is None else last or _nothing(record)
+        if last is None or stands_before_another(last, drop_in.header_of(record.drop_in).base):
+            return as_before(record)
+        return last or _nothing(record)
 
-    async def _expected(self, back: str) -> Launch | None:
-        """What runs once `back` is in force again; None where no record tells it."""
+    async def _expected(self, back: str) -> tuple[Launch, list[str] | None] | None:
+        """What runs once `back` is in force again, and its words that the host expands.
+
+        By the record of its proof, else by the unit's files as they are; None where they are not
+        readable.
+        """
         record = self._journal.record
-        before = Launch(record.before_argv, record.before_environment)
+        opaque = record.state.get("opaque")
         as_before = not record.before_drop_in and not drop_in.sets_anything(back)
         if as_before or back == record.before_drop_in:
-            return before
+            return Launch(record.before_argv, record.before_environment), opaque
         earlier = await asyncio.to_thread(
             self._store.history, record.host, simulated=record.simulated, unit=record.unit
         )
@@ -176,17 +192,30 @@ class Outcome:
             if each.ending not in {Step.IN_FORCE, Step.ROLLED_BACK}:
                 continue
             proved = each.state.get("proved")
+            opaque = each.state.get("opaque")
             if proved is None and each.drop_in == back:
-                return Launch(each.after_argv, each.after_environment)
+                return Launch(each.after_argv, each.after_environment), opaque
             if proved == back and (kept := each.state.get("expected")) is not None:
-                return msgspec.convert(kept, Launch)
-        return None
+                return msgspec.convert(kept, Launch), opaque
+        return await self._written(back)
+
+    async def _written(self, back: str) -> tuple[Launch, list[str] | None] | None:
+        """What the unit's files say that it starts with `back` in place of ddtui's drop-in."""
+        actions = self._actions
+        is_engine = self._watching.engine.is_command
+        try:
+            text = with_drop_in(await actions.read(), actions.unit, back)
+            command = read_unit(actions.unit, text.files, is_engine, text.environment_files)
+        except (CommandRefused, ActionFailed) as error:
+            self._journal.say(f"what it comes back to is not known in full: {error.what}")
+            return None
+        return safe_launch(command.launch), sorted(command.opaque)
 
     async def _cause(self, failure: Failure | ActionFailed, why: str) -> dict[str, Any]:
         """Why a start failed: by the journal of its invocation, else by what was seen."""
         if isinstance(failure, ActionFailed):
             return {"title": why, "remedy": failure.remedy}
-        if not failure.started:
+        if not failure.started or failure.by_hand:
             return {"title": why} | ({"remedy": failure.remedy} if failure.remedy else {})
         await asyncio.sleep(DIAGNOSIS_DELAY)
         found = self._watching.snapshot().diagnosis

@@ -104,10 +104,10 @@ class Planner:
                 disk_free=await self._disk_free(after.environment),
             )
         )
-        seen = await self._in_sight(command, after)
+        seen = await self.in_sight(command, after)
         return Plan(request, before, after, changes, (*findings, *checked, *seen, *notes))
 
-    async def _in_sight(self, command: UnitCommand, after: Launch) -> tuple[Finding, ...]:
+    async def in_sight(self, command: UnitCommand, after: Launch) -> tuple[Finding, ...]:
         """Whether the drop-in will show everybody a secret that the unit keeps to itself."""
         changed = set(after.environment.items()) - set(command.base_environment.items())
         masked = zip(after.argv, redact_argv(after.argv), strict=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
@@ -11,11 +12,10 @@ from ddtui.control.shell_command import script_index
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch
 from ddtui.core.redact import MASK, redact_argv
-from ddtui.core.samples import ServerInfoSample
+from ddtui.core.reported_command import compared
+from ddtui.core.samples import Collector, SourceStatus
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import ELLIPSIS, clean
-
-Scalar = str | int | float | bool | None
 
 
 class Outcome(enum.StrEnum):
@@ -42,26 +42,42 @@ class Proof(msgspec.Struct, frozen=True):
 def prove(
     changes: Sequence[Change],
     after: Launch,
-    info: ServerInfoSample | None,
-    environment: Sequence[str],
+    snapshot: Snapshot,
     engine: Engine,
     findings: Sequence[Finding] = (),
 ) -> tuple[Proof, ...]:
-    """What became of each change.
-
-    `environment` is what systemd says that the unit sets, secrets removed.
-    """
-    variables = dict(pair.partition("=")[::2] for pair in environment)
-    told = engine.flags(info.launch_command) if info is not None and info.launch_command else None
-    arguments = info.arguments if info is not None else {}
-    asked = engine.flags(after.argv)
+    """What became of each change, by the unit's process and the server's own report."""
+    unit = snapshot.unit
+    pairs = unit.environment if unit is not None else ()  # secrets removed
+    variables = dict(pair.partition("=")[::2] for pair in pairs)
+    told = _Told(after, snapshot, engine)
     proofs = []
     for change in changes:
         if change.kind is ChangeKind.ENVIRONMENT:
             proofs.append(_variable(change, variables))
         else:
-            proofs.append(_flag(change, asked, told, arguments, findings))
+            proofs.append(_flag(change, told, findings))
     return tuple(proofs)
+
+
+class _Told:
+    """What is told of the engine's flags, and by whom."""
+
+    def __init__(self, after: Launch, snapshot: Snapshot, engine: Engine) -> None:
+        self.info = snapshot.server_info
+        self.otherwise: dict[str, str | None] | None = None
+        """Flags that the engine was started with otherwise than asked; None where nobody tells."""
+        if running_command(snapshot, engine):
+            found = _flag_deviations(after.argv, snapshot, engine)
+            self.otherwise = {each.name: each.after for each in found}
+        self.is_reported = self.info is not None and bool(self.info.launch_command)
+
+    def resolved(self, name: str) -> str | None:
+        """What the server says that it has made of a flag."""
+        value = None if self.info is None else self.info.arguments.get(name.replace("-", "_"))
+        if value is None:
+            return None
+        return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _variable(change: Change, variables: Mapping[str, str]) -> Proof:
@@ -75,30 +91,25 @@ def _variable(change: Change, variables: Mapping[str, str]) -> Proof:
     return Proof(change.kind, change.name, change.after, now, outcome, reason, change.knob)
 
 
-def _flag(
-    change: Change,
-    asked: Mapping[str, str],
-    told: Mapping[str, str] | None,
-    arguments: Mapping[str, Scalar],
-    findings: Sequence[Finding],
-) -> Proof:
+def _flag(change: Change, told: _Told, findings: Sequence[Finding]) -> Proof:
     name, wanted = change.name, change.after
-    resolved = _resolved(name, arguments)
+    resolved = told.resolved(name)
 
     def proof(outcome: Outcome, reason: str = "") -> Proof:
         return Proof(change.kind, name, wanted, resolved, outcome, reason, change.knob)
 
-    if told is not None and told.get(name) != asked.get(name):
-        return proof(
-            Outcome.NOT_TAKEN,
-            f"the server was started with {told.get(name, 'no such flag')}",
-        )
-    if wanted is None:
-        return proof(Outcome.IN_FORCE if told is not None else Outcome.UNREPORTED)
-    if resolved is None:
-        taken = told is not None
+    if told.otherwise is not None and name in told.otherwise:
+        started = told.otherwise[name]
+        value = "no such flag" if started is None else clean(started, 200)
+        return proof(Outcome.NOT_TAKEN, f"the server was started with {value}")
+    if wanted is None or resolved is None:
+        if told.is_reported:
+            return proof(Outcome.IN_FORCE)
+        runs = told.otherwise is not None
         why = "the server does not report what it made of it"
-        return proof(Outcome.IN_FORCE if taken else Outcome.UNREPORTED, "" if taken else why)
+        if told.info is None:
+            why = "the server's own report could not be read"
+        return proof(Outcome.UNREPORTED, f"the engine was started so, but {why}" if runs else why)
     if same(wanted, resolved):
         return proof(Outcome.IN_FORCE)
     reasons = [
@@ -110,11 +121,10 @@ def _flag(
     return proof(Outcome.OVERRIDDEN, reason)
 
 
-def _resolved(name: str, arguments: Mapping[str, Scalar]) -> str | None:
-    value = arguments.get(name.replace("-", "_"))
-    if value is None:
-        return None
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def not_taken(change: Change, path: str) -> Proof:
+    """The proof that something runs otherwise than expected; `path` is the file that decides."""
+    reason = f"{path} decides over it" if path else "the unit runs with it"
+    return Proof(change.kind, change.name, change.before, change.after, Outcome.NOT_TAKEN, reason)
 
 
 def same(one: str, other: str) -> bool:
@@ -130,17 +140,40 @@ def all_taken(proofs: Sequence[Proof]) -> bool:
     return all(each.outcome is not Outcome.NOT_TAKEN for each in proofs)
 
 
+_ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _LONGEST = 100_000
 """Characters of a value that are compared."""
 
 
 def running_command(snapshot: Snapshot, engine: Engine) -> tuple[str, ...]:
     """The engine's command line as it runs; empty where nobody tells it."""
-    unit, info = snapshot.unit, snapshot.server_info
-    told = unit.command_line if unit is not None else ()
-    if engine.is_command(told) and script_index(told) is None:
-        return told
-    return info.launch_command if info is not None else ()
+    info = snapshot.server_info
+    return process_command(snapshot, engine) or (info.launch_command if info is not None else ())
+
+
+def process_command(snapshot: Snapshot, engine: Engine) -> tuple[str, ...]:
+    """The words of the unit's main process, if that is the engine; empty where it is a shell."""
+    unit = snapshot.unit
+    is_exact = unit is not None and unit.main_pid and not unit.command_line_printed
+    told = unit.command_line if unit is not None and is_exact else ()
+    return told if engine.is_command(told) and script_index(told) is None else ()
+
+
+def unreported(snapshot: Snapshot, engine: Engine) -> str:
+    """What an ending is not proved by; empty where the server's own report proves it.
+
+    The unit's process and the server's report each tell the command line; what the server has made
+    of it only the report does.
+    """
+    if snapshot.server_info is not None:
+        told = running_command(snapshot, engine)
+        return "" if told else "neither the host nor the server tells the command line"
+    source = snapshot.sources.get(Collector.ENGINE)
+    why = source.detail if source is not None and source.status is SourceStatus.FAILED else ""
+    report = f"the server's own report could not be read{f': {why}' if why else ''}"
+    if process_command(snapshot, engine):
+        return f"command line proved; {report}"
+    return f"the command line could not be read either; {report}"
 
 
 def deviations(
@@ -148,30 +181,62 @@ def deviations(
     snapshot: Snapshot,
     engine: Engine,
     unwanted: Collection[str] = (),
+    opaque: Collection[str] | None = None,
 ) -> tuple[Change, ...]:
     """What runs otherwise than expected: flags, and variables of the unit; empty where untold.
 
     `before` of each is what was expected, `after` what runs. Variables named in `unwanted` are
-    ones that must not be set. Values that are secret, shortened or expanded later are not compared.
+    ones that must not be set. Values that are secret, shortened or expanded later are not compared;
+    `opaque` are words of the expected command that the host itself expands.
     """
-    found: list[Change] = []
-    if running := running_command(snapshot, engine):
-        wanted, told = engine.flags(redact_argv(expected.argv)), engine.flags(redact_argv(running))
-        for name in [*wanted, *(each for each in told if each not in wanted)]:
-            if _differ(wanted.get(name), told.get(name)):
-                found.append(Change(ChangeKind.FLAG, name, wanted.get(name), told.get(name)))
+    found = _flag_deviations(expected.argv, snapshot, engine, opaque)
     variables = snapshot.unit.environment if snapshot.unit is not None else ()
+    # `env NAME=value ...` sets it over the unit's own.
+    within = {word.partition("=")[0] for word in expected.argv if _ASSIGNMENT.match(word)}
     for name, now in (pair.partition("=")[::2] for pair in variables):
         value = expected.environment.get(name)
+        if name in within:
+            continue
         if (value is not None or name in unwanted) and _differ(value, now):
             found.append(Change(ChangeKind.ENVIRONMENT, name, value, now))
     return tuple(found)
 
 
-def _differ(expected: str | None, running: str | None) -> bool:
+def _flag_deviations(
+    argv: Sequence[str],
+    snapshot: Snapshot,
+    engine: Engine,
+    opaque: Collection[str] | None = None,
+) -> list[Change]:
+    """Flags that the engine runs with otherwise than `argv` has them."""
+    wanted_argv = redact_argv(argv)
+    info = snapshot.server_info
+    if running := process_command(snapshot, engine):
+        wanted, told = engine.flags(wanted_argv), engine.flags(redact_argv(running))
+        names = [*wanted, *(each for each in told if each not in wanted)]
+        pairs = [(name, wanted.get(name), told.get(name)) for name in names]
+    elif info is not None and info.launch_command:
+        different = compared(wanted_argv, info, engine).different
+        pairs = [(each.name, each.asked, each.told) for each in different]
+    else:
+        pairs = []
+    return [
+        Change(ChangeKind.FLAG, name, expected, now)
+        for name, expected, now in pairs
+        if _differ(expected, now, opaque)
+    ]
+
+
+def _differ(
+    expected: str | None, running: str | None, opaque: Collection[str] | None = None
+) -> bool:
     if expected is None or running is None:
         return expected != running
-    if "$" in expected or "%" in expected or running.endswith(ELLIPSIS):
+    if running.endswith(ELLIPSIS):
+        return False
+    # Without a word on what is expanded later, all that may be counts for it.
+    later = ("$", "%") if opaque is None else opaque
+    if any(each and each in expected for each in later):
         return False
     if MASK in expected or MASK in running:
         return False

@@ -61,13 +61,33 @@ while IFS= read -r line; do
   esac
 done <<<"$out"
 if [ -e "$file" ]; then each ours "$file"; else echo "@none $file"; fi
+paths=${out#*DropInPaths=}; paths=${paths%%$'\n'*}; read_in=" "
+for path in $paths; do read_in="$read_in${path##*/} "; done
+stem=${unit%.*} kind=${unit##*.}; names=("$unit.d"); part=$stem
+case $stem in *@*) names+=("${stem%%@*}@.$kind.d"); part=${stem%%@*} ;; esac
+while [[ $part == *-* ]]; do part=${part%-*}; names+=("$part-.$kind.d"); done
+names+=("$kind.d")
+if [ "$scope" = user ]; then places=("$HOME/.config" /etc "$XDG_RUNTIME_DIR" /run /usr/lib)
+else places=(/etc /run /usr/local/lib /usr/lib); fi
+for place in "${places[@]}"; do
+  for name in "${names[@]}"; do
+    for path in "$place/systemd/$scope/$name"/*.conf; do
+      # of files of one name, systemd takes the one of the first place
+      case ${path##*/} in 50-ddtui.conf|'*.conf') continue ;; esac
+      case "$read_in" in *" ${path##*/} "*) continue ;; esac
+      [ -f "$path" ] && [ -s "$path" ] || continue
+      read_in="$read_in${path##*/} "; each unread "$path"
+    done
+  done
+done
 echo "@end"
 """,
 )
 """Arguments: scope, unit. One shot: `@user NAME UID HOME`, then blocks `@KIND BYTES PATH`, those
 bytes and a newline: `show` (properties), `cat` (`systemctl cat`), `environment` (each file of
-variables that must be there, or is) and `ours` (ddtui's own drop-in); `-` instead of the size of a
-file that may not be read, `@none PATH` where there is no drop-in; `@end`."""
+variables that must be there, or is), `ours` (ddtui's own drop-in) and `unread` (each drop-in that
+systemd will take up with its next reload); `-` instead of the size of a file that may not be read,
+`@none PATH` where there is no drop-in; `@end`."""
 
 LOOK = Program(
     "ddtui:unit-look",
@@ -210,6 +230,24 @@ exit $rc
 """Arguments: scope, unit, `start`, `stop`, `reset-failed` or `daemon-reload`, and the invocation
 that is meant or empty: under another one nothing is done and `@other ID` is printed, so that an
 order to stop that arrives late (its link was cut, its packets were sent again) hits nothing."""
+
+STOP_REQUESTS = Program(
+    "ddtui:stop-requests",
+    PREAMBLE
+    + """
+scope=$1 unit=$2
+[ "$scope" = user ] && prefix=USER_ || prefix=
+# systemd's SD_MESSAGE_UNIT_STOPPING: a job stops the unit; one that ends by itself has none
+journalctl --quiet --no-pager --boot --lines=20 --output=export \\
+  "${prefix}UNIT=$unit" MESSAGE_ID=de5b426a63be47a7b6ac3eaac82e2f6f </dev/null |
+  while IFS= read -r line; do
+    case $line in "${prefix}INVOCATION_ID="*) echo "@stop ${line#*=}" ;; esac
+  done
+[ "${PIPESTATUS[0]}" != 0 ] || echo "@end"
+""",
+)
+"""Arguments: scope, unit. Prints `@stop INVOCATION` for each of the last jobs that stopped the unit
+since the host's boot, the latest last; `@end` where the journal could be read."""
 
 RIGHTS = Program(
     "ddtui:rights",
@@ -381,6 +419,7 @@ ALL_UNIT_PROGRAMS = (
     DROP_IN_SIGHT,
     VERIFY_UNIT,
     SYSTEMCTL_RUN,
+    STOP_REQUESTS,
     RIGHTS,
     LOCK,
     LOCK_HOLDER,

@@ -51,6 +51,10 @@ class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Of the unit once it was started with it."""
     ending: str = ""
     """The last step; empty while it goes on."""
+    doubt: str = ""
+    """What a proved ending is not proved by; empty where the server's own report proves it."""
+    evidence: list[dict[str, Any]] = []
+    """What readiness was proved by at the end: name, verdict, detail."""
     cause: dict[str, Any] | None = None
     """Why it failed: `title`, `evidence`, `remedy` and more where they are known."""
     proofs: list[dict[str, Any]] = []
@@ -58,6 +62,12 @@ class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     state: dict[str, Any] = {}
     """What is needed to carry on after an interruption."""
     steps: tuple[StepRecord, ...] = ()
+
+    @property
+    def ended_as(self) -> str:
+        """The ending, a proved one with its doubt; `not ended` while it goes on."""
+        doubted = self.doubt and self.ending in {"in force", "rolled back"}
+        return f"{self.ending or 'not ended'}{f' ({self.doubt})' if doubted else ''}"
 
     def phases(self) -> list[tuple[str, float]]:
         """Each step with the seconds until the next one, repeated ones together."""

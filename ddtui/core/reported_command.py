@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 import shlex
 import subprocess
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ddtui.core.engine import Engine
 from ddtui.core.redact import MASK, redact_argv, redact_text
@@ -51,7 +51,9 @@ def compared(
 
     `printed`: what is asked for is known without its quotes only (`UnitStatus`).
     """
-    return _compared(tuple(asked), info.launch_command, info.launch_text, engine, printed)
+    return _compared(
+        tuple(asked), info.launch_command, info.launch_text, cast(Hashable, engine), printed
+    )
 
 
 # Asked anew with every snapshot, of the same texts.
@@ -113,8 +115,11 @@ def _differing(
 
 
 def _alike(asked: str | None, told: str | None, unknown: str) -> bool:
-    """`unknown` are characters that leave it open what a value is: the shell expands them, or they
-    are not printed."""
+    """Whether a value may be the other one.
+
+    `unknown` are characters that leave it open what a value is: the shell expands them, or they are
+    not printed.
+    """
     if asked is None or told is None or asked == told:
         return asked == told
     if MASK in asked or MASK in told or asked.endswith(ELLIPSIS):

@@ -103,6 +103,12 @@ async def _rights(call: Call) -> int:
     return 0
 
 
+async def _stop_requests(call: Call) -> int:
+    lines = [f"@stop {each}" for each in call.machine.unit.stop_jobs]
+    await call.write("\n".join([*lines, "@end"]) + "\n")
+    return 0
+
+
 async def _lock(call: Call) -> int:
     key, text = call.argument(0), call.argument(2)
     locks = call.machine.locks
@@ -169,6 +175,7 @@ CONTROL: tuple[tuple[Program, Handler, bool], ...] = (
     (programs.DROP_IN_SIGHT, _drop_in_sight, False),
     (programs.VERIFY_UNIT, _verify, False),
     (programs.SYSTEMCTL_RUN, _systemctl, False),
+    (programs.STOP_REQUESTS, _stop_requests, False),
     (programs.RIGHTS, _rights, False),
     (programs.LOCK, _lock, True),
     (programs.LOCK_HOLDER, _lock_holder, False),

@@ -67,6 +67,8 @@ class Unit:
         self.last_exit: Exit | None = None
         self.last_pid = 0
         self.changed_at = self.entered_at = clock()
+        self.stop_jobs: list[str] = []
+        """Invocations that somebody told to stop."""
         self.on_end: Callable[[SimulatedEngine], None] | None = None
         """Called just before a unit's processes are gone."""
         self._journal = journal
@@ -168,6 +170,8 @@ class Unit:
         task, self._stopping = self._task, True
         if task is None or task.done():
             return  # a failed unit stays failed, as with the real one
+        if self.invocation is not None:
+            self.stop_jobs.append(self.invocation.identifier)
         if self.engine is None and self.active_state == "activating":
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

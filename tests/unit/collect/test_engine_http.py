@@ -202,7 +202,7 @@ async def test_a_key_is_asked_for(
 ) -> None:
     server.key = "Bearer k"
     await Run(host, observed)(recorder)
-    assert last_word(recorder) == (SourceStatus.FAILED, "API key needed")
+    assert last_word(recorder) == (SourceStatus.FAILED, "API key needed (401)")
     assert "api_key" in recorder.of(SourceSample)[-1].remedy
 
 

@@ -1,0 +1,95 @@
+"""What a rollback goes back to, and whether the unit is still the one that it was written for."""
+
+from __future__ import annotations
+
+import asyncio
+
+import msgspec
+
+from ddtui.control.drop_in import base_hash, header_of, sets_anything, text_hash
+from ddtui.control.host_actions import UnitActions, UnitText
+from ddtui.control.journal import ChangeStore
+from ddtui.core.launch import Finding, Level
+
+
+class Earlier(msgspec.Struct, frozen=True):
+    """An earlier configuration."""
+
+    drop_in: str
+    """Text of ddtui's drop-in; empty for none."""
+    findings: tuple[Finding, ...] = ()
+    """What speaks against going back to it."""
+
+    def forced(self) -> Earlier:
+        """The same, wanted all the same: what forbids it only warns."""
+        return msgspec.structs.replace(
+            self,
+            findings=tuple(
+                msgspec.structs.replace(each, level=Level.WARNING)
+                if each.level is Level.ERROR
+                else each
+                for each in self.findings
+            ),
+        )
+
+
+async def earlier(store: ChangeStore, actions: UnitActions, text: UnitText) -> Earlier | None:
+    """The drop-in before the present one; None where no other is known. Raises StoreError.
+
+    That of the change which wrote the present one is taken; else what was proved last.
+    """
+    host, unit, simulated = actions.host.name, actions.unit, actions.host.simulated
+    records = await asyncio.to_thread(store.history, host, simulated=simulated, unit=unit)
+    present = text_hash(text.own)
+    for record in records:
+        if record.drop_in_hash == present and record.kind == "apply":
+            back, base = record.before_drop_in, header_of(record.drop_in).base
+            return Earlier(back, _replaced(text, back, base))
+    last = await asyncio.to_thread(store.last_in_force, host, unit, simulated=simulated)
+    if last is None or text_hash(last) == present:
+        return None
+    unknown = _unknown(text) if sets_anything(text.own) else ()
+    return Earlier(last, (*_replaced(text, last, header_of(last).base), *unknown))
+
+
+def _replaced(text: UnitText, back: str, base: str) -> tuple[Finding, ...]:
+    """Whether the unit beneath was replaced since: `base` is what it was then, if that is known."""
+    if not base or base == base_hash(text.files):
+        return ()
+    what = f"{text.files[0].path}, or another drop-in, is not the one that this was in force with"
+    if not sets_anything(back):
+        return (
+            Finding(
+                Level.WARNING,
+                "unit-replaced",
+                what,
+                "going back takes ddtui's command away: the unit's own holds then, as it is now,"
+                " and it is not the one that ran before",
+                "look at the differences; they are all that will change",
+            ),
+        )
+    return (
+        Finding(
+            Level.ERROR,
+            "unit-replaced",
+            what,
+            "ddtui's earlier command would stand in front of the unit's new one: what was"
+            " reinstalled or edited there would not be in force",
+            "change what is configured now with `ddtui apply`; to bring the earlier command back"
+            " all the same, look at the differences and add --force",
+        ),
+    )
+
+
+def _unknown(text: UnitText) -> tuple[Finding, ...]:
+    """The present drop-in is none that was made from here."""
+    by = header_of(text.own).by
+    return (
+        Finding(
+            Level.WARNING,
+            "drop-in-not-ours",
+            "the present drop-in was not written from this machine"
+            + (f": by {by}" if by else ", or was edited since"),
+            "what it sets is lost: no change that was made from here brings it back",
+        ),
+    )
