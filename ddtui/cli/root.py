@@ -19,6 +19,7 @@ from ddtui.cli import (
     knobs,
     presets,
     queue,
+    results,
     status,
 )
 from ddtui.cli.context import Options
@@ -74,4 +75,7 @@ app.command(short_help="Bring back the configuration before the last change.")(a
 app.command(short_help="Stop the engine, start it again, and prove it is ready.")(apply.restart)
 app.command(short_help="Show what was changed on a host from this machine.")(apply.history)
 app.add_typer(queue.app, name="queue")
+app.command(short_help="Show what was measured on a host, compared with a baseline.")(
+    results.results
+)
 app.add_typer(config.app, name="config")

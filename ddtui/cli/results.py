@@ -1,0 +1,176 @@
+"""`ddtui results HOST`: what was measured on a host, compared; as a table or for other programs."""
+
+from __future__ import annotations
+
+import enum
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ddtui.cli.arguments import HostArgument, JsonOption
+from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.output import Paint, clean, emit, say
+
+if TYPE_CHECKING:
+    from ddtui.experiments.results import ResultsView
+
+
+class Format(enum.StrEnum):
+    """What the results are written as."""
+
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+    MD = "md"
+    SVG = "svg"
+
+
+def results(
+    context: typer.Context,
+    host: HostArgument,
+    form: Annotated[
+        Format, typer.Option("--format", help="Table, CSV, JSON, Markdown report, or charts.")
+    ] = Format.TABLE,
+    baseline: Annotated[
+        str,
+        typer.Option(
+            "--baseline", metavar="ID|TITLE", help="What to compare with; chosen if left out."
+        ),
+    ] = "",
+    sweep: Annotated[
+        str, typer.Option("--sweep", metavar="NAME", help="Only what belongs to this sweep.")
+    ] = "",
+    concurrency: Annotated[
+        int | None,
+        typer.Option("--concurrency", metavar="N", min=1, help="Compare at this concurrency."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", metavar="FILE", help="Write there; a report's charts are put beside it."
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what was measured on a host, one row a configuration, compared with a baseline.
+
+    It reads what is stored on this machine and speaks to no host.
+
+    Exit status: 0 shown, also where nothing was measured yet; 1 the store or the file failed; 2
+    there is no such baseline, sweep or concurrency.
+    """
+    with told(context) as options:
+        from ddtui.experiments.choosing import ResultsError
+
+        try:
+            view = _stored(options, host, baseline, sweep, concurrency)
+        except ResultsError as error:
+            say(f"error: {clean(error.what)}")
+            if error.remedy:
+                say(f"       {clean(error.remedy)}")
+            raise typer.Exit(ExitCode.USAGE) from error
+        if not view.rows:
+            say(f"nothing was measured on {clean(view.host)} yet: ddtui bench {clean(view.host)}")
+        form = Format.JSON if as_json else form
+        if out is None:
+            emit(_text(view, form).rstrip("\r\n"))
+            return
+        try:
+            written = _write(view, form, out.expanduser())
+        except OSError as error:
+            say(f"error: cannot write {clean(str(out))}: {error.strerror or error}")
+            say("       nothing stored is lost: name another file")
+            raise typer.Exit(ExitCode.FAILED) from error
+        say(f"written: {', '.join(clean(str(each)) for each in written)}")
+
+
+def _stored(
+    options: Options, host: str, baseline: str, sweep: str, concurrency: int | None
+) -> ResultsView:
+    from ddtui.config.hosts import Reach
+    from ddtui.experiments.results import results_view
+    from ddtui.store import Store
+
+    target = host_of(options.load(), host)
+    simulated = target.reach is Reach.DEMO
+    store = Store.open()
+    try:
+        return results_view(
+            target.name,
+            store.measurements.of_host(target.name, simulated=simulated),
+            store.experiments.queue(target.name, simulated=simulated, cleared=True),
+            settings=store.experiments.settings(target.name, simulated=simulated),
+            baseline=baseline,
+            sweep=sweep,
+            concurrency=concurrency,
+        )
+    finally:
+        store.close()
+
+
+def _text(view: ResultsView, form: Format) -> str:
+    from ddtui.cli.results_table import table_lines
+    from ddtui.experiments.chart_data import charts_of
+    from ddtui.experiments.export import csv_text, json_text
+    from ddtui.experiments.markdown_report import markdown_text
+    from ddtui.experiments.svg_charts import sheet
+
+    match form:
+        case Format.TABLE:
+            return "\n".join(table_lines(view, _width(), Paint()))
+        case Format.CSV:
+            return csv_text(view)
+        case Format.JSON:
+            return json_text(view)
+        case Format.MD:
+            if charts_of(view):
+                say("the charts are left out: --out FILE writes them beside the report")
+            return markdown_text(view, {}, time.time())
+        case Format.SVG:
+            return sheet(charts_of(view), f"Results of {view.host}").document()
+
+
+def _write(view: ResultsView, form: Format, file: Path) -> list[Path]:
+    """Write a file, and a report's charts beside it. Raises OSError."""
+    from ddtui.cli.output import Paint
+    from ddtui.cli.results_table import table_lines
+    from ddtui.experiments.chart_data import charts_of
+    from ddtui.experiments.markdown_report import markdown_text
+    from ddtui.experiments.svg_charts import drawn
+
+    if form is Format.TABLE:
+        plain = Paint()
+        plain.enabled = False
+        return [_put(file, "\n".join(table_lines(view, None, plain)) + "\n")]
+    if form is not Format.MD:
+        return [_put(file, _text(view, form))]
+    pictures = {f"{file.stem}-{chart.name}.svg": chart for chart in charts_of(view)}
+    titles = {name: chart.title for name, chart in pictures.items()}
+    report = _put(file, markdown_text(view, titles, time.time()))
+    drawings = ((file.with_name(name), drawn(chart)) for name, chart in pictures.items())
+    return [report, *(_put(where, drawing.document()) for where, drawing in drawings)]
+
+
+def _put(file: Path, text: str) -> Path:
+    """Write a file whole or not at all: beside it first. Raises OSError."""
+    beside = file.with_name(f".{file.name}.{os.getpid()}.new")
+    try:
+        # Line ends are the text's own: CSV has those of RFC 4180.
+        beside.write_text(text, encoding="utf-8", newline="")
+        beside.replace(file)
+    finally:
+        beside.unlink(missing_ok=True)
+    return file
+
+
+def _width() -> int | None:
+    """Columns of the terminal; no limit where the output is none, unless COLUMNS names one."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return None
+    return shutil.get_terminal_size((80, 24)).columns

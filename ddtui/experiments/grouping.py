@@ -1,0 +1,151 @@
+"""Which measurements are of the same thing, and what they give together. Pure.
+
+Same means: same server configuration, same work (prompts, endpoint, lengths, temperature, ...),
+same unit, engine version, driver and GPUs. The repeats of all measurements of a group are pooled,
+cell by cell. A disturbed measurement counts only for a cell that no undisturbed one has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ddtui.bench.spread import spread
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.measurement import Cell, Measurement, MeasurementState, Spread
+from ddtui.experiments.intervals import usable
+
+Key = tuple[object, ...]
+
+SAME_WORK = (
+    *("prompts", "endpoint", "output_tokens", "temperature", "requests", "thinking"),
+    *("flush_cache", "seed", "command"),
+)
+"""Fields of a plan that decide what is measured; the others only decide how well."""
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True):
+    """The measurements of one configuration under one kind of work."""
+
+    key: Key
+    members: tuple[Measurement, ...]
+    """Oldest first; failed ones too."""
+    cells: tuple[Cell, ...]
+    """One a concurrency, repeats pooled; lowest concurrency first."""
+    counted: tuple[str, ...]
+    """Ids of the measurements whose cells are in."""
+    disturbed: tuple[str, ...]
+    """Why a cell may not be of this configuration alone; empty when none that counts is."""
+
+    @property
+    def newest(self) -> Measurement:
+        """The last measurement that counts; where none does, the last one."""
+        inside = [each for each in self.members if each.id in self.counted]
+        return (inside or list(self.members))[-1]
+
+
+def work_of(measured: Measurement) -> Key:
+    """What was measured: equal for measurements whose figures can be compared."""
+    plan = tuple(getattr(measured.plan, field) for field in SAME_WORK)
+    return (*plan, measured.provenance.prompts_hash)
+
+
+def work_in_words(plan: BenchPlan) -> str:
+    """A plan's work in a line."""
+    if plan.command:
+        return f"external bench: {' '.join(plan.command)}"
+    thinking = {None: "", True: ", thinking", False: ", no thinking"}[plan.thinking]
+    return (
+        f"{plan.prompts} prompts, {plan.endpoint}, {plan.output_tokens} tokens at most, "
+        f"temperature {plan.temperature:g}{thinking}"
+    )
+
+
+def grouped(measurements: Iterable[Measurement]) -> list[Group]:
+    """Groups, by when their first measurement began."""
+    by_key: dict[Key, list[Measurement]] = {}
+    for each in sorted(measurements, key=lambda each: (each.began, each.id)):
+        by_key.setdefault(_key(each), []).append(each)
+    return [_group(key, members) for key, members in by_key.items()]
+
+
+def cell_at(cells: Sequence[Cell], concurrency: int) -> Cell | None:
+    """The cell of a concurrency; None if it was not measured."""
+    return next((each for each in cells if each.concurrency == concurrency), None)
+
+
+def _key(measured: Measurement) -> Key:
+    told = measured.provenance
+    return (
+        measured.unit,
+        measured.configuration,
+        work_of(measured),
+        told.engine,
+        told.engine_version,
+        told.driver,
+        told.gpus,
+    )
+
+
+def _group(key: Key, members: Sequence[Measurement]) -> Group:
+    by_concurrency: dict[int, list[tuple[Measurement, Cell]]] = {}
+    for member in members:
+        if member.state is MeasurementState.FAILED:
+            continue
+        for cell in member.cells:
+            by_concurrency.setdefault(cell.concurrency, []).append((member, cell))
+    cells: list[Cell] = []
+    counted: set[str] = set()
+    reasons: dict[str, None] = {}
+    for concurrency in sorted(by_concurrency):
+        found = by_concurrency[concurrency]
+        clean = [pair for pair in found if not pair[0].disturbed]
+        kept = clean or found
+        cells.append(_pooled([cell for _, cell in kept]))
+        counted.update(member.id for member, _ in kept)
+        for member, _ in kept:
+            reasons.update(dict.fromkeys(member.disturbed))
+    return Group(
+        key=key,
+        members=tuple(members),
+        cells=tuple(cells),
+        counted=tuple(each.id for each in members if each.id in counted),
+        disturbed=tuple(reasons),
+    )
+
+
+def _pooled(cells: Sequence[Cell]) -> Cell:
+    """One cell of several: repeats together, counts added, the rest by the newest."""
+    newest = cells[-1]
+    if len(cells) == 1:
+        return newest
+    figures = {
+        field: _spread_of([getattr(each, field) for each in cells])
+        for field in Cell.__struct_fields__
+        if any(isinstance(getattr(each, field), Spread) for each in cells)
+    }
+    errors: dict[str, int] = {}
+    for cell in cells:
+        for what, count in cell.errors.items():
+            errors[what] = errors.get(what, 0) + count
+    return msgspec.structs.replace(
+        newest,
+        **figures,
+        requests=sum(each.requests for each in cells),
+        failed=sum(each.failed for each in cells),
+        stalled=sum(each.stalled for each in cells),
+        output_tokens=sum(each.output_tokens for each in cells),
+        seconds=sum(each.seconds for each in cells),
+        steady=all(each.steady for each in cells),
+        errors=errors,
+        notes=tuple(dict.fromkeys(note for cell in cells for note in cell.notes)),
+    )
+
+
+def _spread_of(figures: Sequence[Spread | None]) -> Spread | None:
+    known = [each for each in map(usable, figures) if each is not None]
+    values = [value for each in known for value in each.values]
+    if all(each.values for each in known):
+        return spread(values)
+    return known[-1] if known else None

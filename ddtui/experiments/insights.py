@@ -1,0 +1,210 @@
+"""What the rows of the results say together: where returns diminish, and why. Pure.
+
+Rules of thumb are told with the figure that they rest on. Where they come from:
+
+- Returns diminish at the smallest value of a knob whose rate cannot be told from the best one's,
+  everything else being equal.
+- A block is saturated where many passes accept all of it: then a longer one may bring more. Where
+  hardly any does, a longer one cannot (the DFlash paper has 36 % for block size 8).
+- Node use is the share of a verified tree that is accepted; what is not was verified in vain.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Literal
+
+import msgspec
+
+from ddtui.experiments.comparison import Standing, standing_of
+from ddtui.experiments.intervals import ratio
+from ddtui.experiments.knob_values import in_words, numeric, others, value_of, value_order
+from ddtui.experiments.rows import Row
+from ddtui.experiments.wording import number, percent, rate
+
+SATURATED = 0.25
+"""Share of passes that accept the whole block, from which a longer block may pay."""
+OUT_OF_REACH = 0.05
+"""The same, below which a longer block cannot."""
+LOW_NODE_USE = 0.25
+DISAGREEING = 0.05
+"""How far the engine's own acceptance may be from the requests' before it is told: a share."""
+
+NoteKind = Literal["returns", "block", "nodes", "coding", "versions", "drift", "sources"]
+
+
+class Note(msgspec.Struct, frozen=True):
+    """One thing that the rows say."""
+
+    kind: NoteKind
+    text: str
+
+
+class Run(msgspec.Struct, frozen=True):
+    """Rows that differ in one knob only, by its value."""
+
+    knob: str
+    beside: tuple[tuple[str, str], ...]
+    """The other knobs that vary, equal here."""
+    work: str
+    rows: tuple[Row, ...]
+
+    @property
+    def label(self) -> str:
+        """What is equal, in words."""
+        return in_words(self.beside)
+
+
+def runs_of(rows: Sequence[Row], varying: Sequence[str], knob: str) -> list[Run]:
+    """All runs over a knob: at least two of its values, everything else equal."""
+    found: dict[tuple[object, ...], dict[str, Row]] = {}
+    for row in rows:
+        if row.rate is not None:
+            key = (row.work, others(row.knobs, knob, varying))
+            # The newest of several with equal knobs, as where only a version differs.
+            found.setdefault(key, {})[value_of(row.knobs, knob)] = row
+    return [
+        Run(
+            knob,
+            others(next(iter(by_value.values())).knobs, knob, varying),
+            next(iter(by_value.values())).work,
+            tuple(by_value[value] for value in sorted(by_value, key=value_order)),
+        )
+        for by_value in found.values()
+        if len(by_value) > 1
+    ]
+
+
+def notes_on(
+    rows: Sequence[Row], varying: Sequence[str], margin: float, drift: float | None
+) -> tuple[Note, ...]:
+    """Everything worth telling, the most useful first."""
+    measured = [row for row in rows if row.rate is not None]
+    notes = [
+        note for knob in varying for note in _returns(runs_of(measured, varying, knob), margin)
+    ]
+    notes += _blocks(measured)
+    notes += _nodes(measured)
+    notes += _coding(rows)
+    notes += _versions(measured)
+    notes += _sources(measured)
+    if drift is not None:
+        text = f"measurements of one configuration lie {drift * 100:.1f} % apart"
+        notes.append(Note("drift", f"{text}; a smaller difference than {margin:.1%} is a tie"))
+    return tuple(notes)
+
+
+def _returns(runs: Sequence[Run], margin: float) -> Iterator[Note]:
+    """Where more of a knob brings no more; settings of which the same holds are told together."""
+    found: dict[str, list[tuple[Run, str]]] = {}
+    for run in runs:
+        if (told := _returns_of(run, margin)) is not None:
+            found.setdefault(told[0], []).append((run, told[1]))
+    judged = sum(map(len, found.values()))
+    for text, same in found.items():
+        run, detail = same[0]
+        if len(same) == 1:
+            where = f" ({run.label})" if run.beside else ""
+            yield Note("returns", f"{run.knob}{where}: {text}{detail}")
+        else:
+            where = f"in {len(same)} of {judged} settings of the other knobs"
+            yield Note("returns", f"{run.knob}: {text} ({where})")
+
+
+def _returns_of(run: Run, margin: float) -> tuple[str, str] | None:
+    """What holds for one run, and its figures."""
+    rows = [row for row in run.rows if numeric(value_of(row.knobs, run.knob)) is not None]
+    if len(rows) < 2:
+        return None
+    best = max(rows, key=lambda row: row.rate.median if row.rate is not None else 0.0)
+    alike = [
+        row
+        for row in rows
+        if row is best or standing_of(ratio(row.rate, best.rate), margin) is Standing.TIE
+    ]
+    enough, value = alike[0], value_of(alike[0].knobs, run.knob)
+    top, low, high = (value_of(row.knobs, run.knob) for row in (best, rows[0], rows[-1]))
+    speed = rate(best.rate.median if best.rate is not None else None)
+    detail = f" ({speed} tok/s at the best{_beyond(enough, rows, high)})"
+    if len(alike) == len(rows):
+        return f"makes no difference that can be told, from {low} to {high}", detail
+    if enough is not best:
+        return f"{value} is enough; the best, {top}, cannot be told from it", detail
+    if best is rows[-1]:
+        return f"still rising at {top}, the largest value measured", detail
+    if best is rows[0]:
+        return f"best at {top}, the smallest value measured; more costs", detail
+    return f"best at {top}; returns diminish beyond", detail
+
+
+def _beyond(enough: Row, rows: Sequence[Row], value: str) -> str:
+    """What the largest value brings a pass, and costs, against the one that is enough."""
+    last = rows[-1]
+    length = ratio(last.acceptance_length, enough.acceptance_length)
+    step = ratio(last.step_time, enough.step_time)
+    if last is enough or length is None or step is None:
+        return ""
+    return (
+        f"; up to {value}: acceptance length {(length.value - 1) * 100:+.0f} %, "
+        f"step time {(step.value - 1) * 100:+.0f} %"
+    )
+
+
+def _blocks(rows: Sequence[Row]) -> Iterator[Note]:
+    for row in rows:
+        block = numeric(row.knobs.get("block_size", ""))
+        positions = row.cell.positions if row.cell is not None else ()
+        if block is None or block < 2 or len(positions) < block - 1:
+            continue
+        share = positions[int(block) - 2]
+        if share >= SATURATED:
+            why = f"{percent(share)} of its passes accept the whole block of {block:g}"
+            yield Note("block", f"{row.title}: block saturated: {why}; a longer one may pay")
+        elif share < OUT_OF_REACH and row.is_baseline:
+            why = f"only {share:.1%} of its passes accept the whole block of {block:g}"
+            yield Note("block", f"{row.title}: {why}; a longer one brings nothing")
+
+
+def _nodes(rows: Sequence[Row]) -> Iterator[Note]:
+    low = [row for row in rows if row.node_use is not None and row.node_use < LOW_NODE_USE]
+    if low:
+        shown = ", ".join(f"{row.title} {percent(row.node_use)}" for row in low[:6])
+        more = f" and {len(low) - 6} more" if len(low) > 6 else ""
+        yield Note("nodes", f"most of the tree is verified in vain (node use): {shown}{more}")
+
+
+def _coding(rows: Sequence[Row]) -> Iterator[Note]:
+    for row in rows:
+        coding = row.coding
+        if coding is None or not coding.compared or not (coding.lost or coding.gained):
+            continue
+        flips = [f"lost {', '.join(coding.lost)}"] if coding.lost else []
+        flips += [f"gained {', '.join(coding.gained)}"] if coding.gained else []
+        text = f"{row.title}: {coding.passed}/{coding.total} coding tasks; {'; '.join(flips)}"
+        if len(coding.lost) + len(coding.gained) < 6:
+            text += ". So few flips are no proof of a difference"
+        yield Note("coding", text)
+
+
+def _versions(rows: Sequence[Row]) -> Iterator[Note]:
+    for what, field in (("engine versions", "engine_version"), ("drivers", "driver")):
+        told = {getattr(row.newest.provenance, field) for row in rows if row.newest is not None} - {
+            ""
+        }
+        if len(told) > 1:
+            shown = ", ".join(sorted(told))
+            yield Note("versions", f"the rows were measured with several {what}: {shown}")
+
+
+def _sources(rows: Sequence[Row]) -> Iterator[Note]:
+    for row in rows:
+        own, cell = row.acceptance_length, row.cell
+        if own is None or cell is None or not cell.server_acceptance:
+            continue
+        apart = cell.server_acceptance / own.median - 1
+        if abs(apart) > DISAGREEING:
+            yield Note(
+                "sources",
+                f"{row.title}: acceptance length {number(own.median)} by its requests, "
+                f"{number(cell.server_acceptance)} by the engine's counters",
+            )

@@ -1,0 +1,136 @@
+"""How much one figure is of another, with its confidence interval. Pure.
+
+A single figure's interval is made by `ddtui.bench.spread`, that of a share by Wilson's formula in
+`ddtui.bench.coding_statistics`. Here they are compared. Repeats of a bench are few (three by
+default), positive, and vary by a share of their size. So a ratio's interval is Welch's (1947, "The
+generalization of `Student's' problem when several different population variances are involved",
+Biometrika 34) on the logarithms: differences of logarithms are logarithms of ratios. Its degrees of
+freedom are rounded down, which makes it wider, never narrower. One repeat on one side borrows the
+other side's variance; one repeat on both gives no interval.
+
+A bootstrap is not used: three repeats have but ten different resamples, and its intervals are then
+far too narrow.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ddtui.core.measurement import Spread
+
+_T = (
+    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
+    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
+    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
+)
+"""97.5 % quantiles of Student's t by degrees of freedom, from 1; as in every book of tables."""
+_Z = 1.959964
+"""The same of the normal distribution."""
+
+
+class Ratio(msgspec.Struct, frozen=True):
+    """How much a figure is of another: 0.88 is 12 % less."""
+
+    value: float
+    """Ratio of the medians."""
+    low: float | None = None
+    """Bounds of the 95 % interval; None where the repeats are too few for one."""
+    high: float | None = None
+
+
+def t_factor(degrees: float) -> float:
+    """97.5 % quantile of Student's t; degrees of freedom below 1 count as 1."""
+    # What is whole but for its rounding is whole.
+    whole = max(1, math.floor(degrees + 1e-9)) if math.isfinite(degrees) else 10**9
+    if whole <= len(_T):
+        return _T[whole - 1]
+    # First term of the expansion in 1 / degrees (Fisher and Cornish 1960): exact to 0.003 here.
+    return _Z + (_Z**3 + _Z) / (4 * whole)
+
+
+def usable(figure: Spread | None) -> Spread | None:
+    """The figure, or None where it is none: not measured, not finite, or not above zero."""
+    if figure is None or not all(map(math.isfinite, (figure.median, figure.low, figure.high))):
+        return None
+    return figure if figure.median > 0 else None
+
+
+def ratio(figure: Spread | None, reference: Spread | None) -> Ratio | None:
+    """What `figure` is of `reference`, with its interval; None where one was not measured."""
+    figure, reference = usable(figure), usable(reference)
+    if figure is None or reference is None:
+        return None
+    value = figure.median / reference.median
+    half = _half_width(figure, reference)
+    if half is None:
+        return Ratio(value)
+    middle = _log_mean(figure) - _log_mean(reference)
+    low, high = _exp(middle - half), _exp(middle + half)
+    return Ratio(value, min(low, value), max(high, value))
+
+
+def drift(figures: Sequence[Spread | None]) -> float | None:
+    """How far apart measurements of one configuration lie: largest over smallest median, less 1.
+
+    None for fewer than two.
+    """
+    medians = [each.median for each in map(usable, figures) if each is not None]
+    return max(medians) / min(medians) - 1 if len(medians) > 1 else None
+
+
+def _half_width(figure: Spread, reference: Spread) -> float | None:
+    one, other = _variance_of_mean(figure), _variance_of_mean(reference)
+    if one is None and other is None:
+        return None
+    # A variance of one repeat is not known: that of the other side's repeats stands for it.
+    (v1, d1), (v2, d2) = one or _borrowed(reference), other or _borrowed(figure)
+    total = v1 + v2
+    if total <= 0:
+        return 0.0
+    if one is None or other is None:
+        return t_factor(d1) * math.sqrt(total)
+    # Welch's degrees of freedom. They are a ratio of squares: only the shares count.
+    uncertain = (v1 / total) ** 2 / d1 + (v2 / total) ** 2 / d2
+    degrees = 1 / uncertain if uncertain else math.inf
+    return t_factor(degrees) * math.sqrt(total)
+
+
+def _variance_of_mean(figure: Spread) -> tuple[float, float] | None:
+    """Of the mean logarithm, with its degrees of freedom; None for a single repeat."""
+    logs = _logs(figure)
+    if len(logs) > 1:
+        return statistics.variance(logs) / len(logs), len(logs) - 1.0
+    if not figure.low < figure.high or figure.low <= 0:
+        return None
+    # Somebody else's interval, without the repeats that it is of.
+    return ((math.log(figure.high / figure.low)) / (2 * _Z)) ** 2, math.inf
+
+
+def _borrowed(figure: Spread) -> tuple[float, float]:
+    """The variance of one repeat by those of another configuration."""
+    known = _variance_of_mean(figure)
+    if known is None:
+        raise AssertionError("asked only where one side has an interval")
+    return known[0] * max(1, len(_logs(figure))), known[1]
+
+
+def _logs(figure: Spread) -> list[float]:
+    return [math.log(each) for each in _positive(figure.values)]
+
+
+def _log_mean(figure: Spread) -> float:
+    logs = _logs(figure)
+    return statistics.fmean(logs) if logs else math.log(figure.median)
+
+
+def _exp(exponent: float) -> float:
+    # Two repeats that have nothing in common give an interval that no number can hold.
+    return math.exp(max(-700.0, min(700.0, exponent)))
+
+
+def _positive(values: Iterable[float]) -> tuple[float, ...]:
+    return tuple(each for each in values if math.isfinite(each) and each > 0)

@@ -1,0 +1,139 @@
+"""The results of a host: one row a configuration, each with its verdict. Pure and cheap.
+
+Everything that shows results (table, CSV, JSON, report, screen) is made from one `ResultsView`.
+Several measurements of one configuration under the same work are one row: their repeats are pooled
+(`ddtui.experiments.grouping`). An experiment that failed is a row of its own, with its cause, until
+its configuration was measured after all: then that row says so. What was not measured is None,
+never 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from ddtui.core.experiment import ENDED, Experiment, QueueSettings
+from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.experiments import showable
+from ddtui.experiments.choosing import ResultsError, chosen_baseline, in_sweep
+from ddtui.experiments.comparison import drift_of, margin_of
+from ddtui.experiments.grouping import Group, grouped
+from ddtui.experiments.insights import Note, notes_on
+from ddtui.experiments.knob_values import value_of, value_order, varying_knobs
+from ddtui.experiments.rows import Circumstances, Row, failed_rows, measured_row
+
+__all__ = ["Note", "ResultsError", "ResultsView", "Row", "results_view"]
+
+
+class ResultsView(msgspec.Struct, frozen=True, kw_only=True):
+    """All results of one host, compared at one concurrency."""
+
+    host: str
+    simulated: bool
+    concurrency: int
+    baseline: str
+    """Title of the row that the others are compared with; empty for none."""
+    margin: float
+    """Share beyond the interval below which a difference is a tie."""
+    rows: tuple[Row, ...]
+    """The baseline first, then by knobs; what failed comes last."""
+    varying: tuple[str, ...]
+    """Knobs that the rows differ in."""
+    notes: tuple[Note, ...] = ()
+    waiting: int = 0
+    """Experiments that have not ended."""
+    sweep: str = ""
+
+
+def results_view(
+    host: str,
+    measurements: Iterable[Measurement],
+    experiments: Iterable[Experiment],
+    *,
+    settings: QueueSettings | None = None,
+    baseline: str = "",
+    sweep: str = "",
+    concurrency: int | None = None,
+) -> ResultsView:
+    """Everything that is known of a host, in rows.
+
+    Args:
+        host: The host's name.
+        measurements: Of this host, in any order; real and simulated ones never together.
+        experiments: Of its queue, whatever became of them.
+        settings: Of its queue, for the baseline that it restores.
+        baseline: Id or title of what to compare with; chosen where it is empty.
+        sweep: Only what belongs to this sweep, and the baseline.
+        concurrency: At which to compare; by default the lowest that the baseline was measured at.
+
+    Raises:
+        ResultsError: There is no such baseline, sweep or concurrency.
+    """
+    safe = [showable.measurement(each) for each in measurements]
+    queue = [showable.experiment(each) for each in experiments]
+    failed = [each for each in safe if each.state is MeasurementState.FAILED]
+    groups = grouped(
+        each
+        for each in safe
+        if (each.cells or each.coding) and each.state is not MeasurementState.FAILED
+    )
+    reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
+    if sweep:
+        queue, groups = in_sweep(sweep, queue, groups, reference)
+        wanted = {each.measurement for each in queue}
+        failed = [each for each in failed if each.id in wanted]
+    at = _concurrency(groups, reference, concurrency)
+    margin = margin_of(groups, reference, at)
+    around = Circumstances(
+        host=host,
+        concurrency=at,
+        margin=margin,
+        groups=tuple(groups),
+        baseline=reference,
+        experiments=tuple(queue),
+        several_units=len({each.unit for each in safe}) > 1,
+    )
+    rows = [*(measured_row(each, around) for each in groups), *failed_rows(around, failed)]
+    varying = varying_knobs([row.knobs for row in rows if row.state != "failed"])
+    ordered = _ordered(rows, varying)
+    return ResultsView(
+        host=host,
+        simulated=any(each.simulated for each in safe) or any(each.simulated for each in queue),
+        concurrency=at,
+        baseline=next((row.title for row in ordered if row.is_baseline), ""),
+        margin=margin,
+        rows=tuple(ordered),
+        varying=varying,
+        notes=notes_on(ordered, varying, margin, _largest_drift(groups, reference, at)),
+        waiting=sum(each.state not in ENDED for each in queue),
+        sweep=sweep,
+    )
+
+
+def _ordered(rows: Iterable[Row], varying: Sequence[str]) -> list[Row]:
+    def place(row: Row) -> tuple[object, ...]:
+        knobs = tuple(value_order(value_of(row.knobs, name)) for name in varying)
+        return (not row.is_baseline, row.state == "failed", row.work, knobs, row.title)
+
+    return sorted(rows, key=place)
+
+
+def _concurrency(groups: Sequence[Group], baseline: Group | None, asked: int | None) -> int:
+    every = sorted({cell.concurrency for group in groups for cell in group.cells})
+    if asked is not None:
+        if every and asked not in every:
+            known = ", ".join(map(str, every))
+            raise ResultsError(f"nothing was measured at concurrency {asked}", f"measured: {known}")
+        return asked
+    own = [cell.concurrency for cell in baseline.cells] if baseline is not None else []
+    return min(own or every or [1])
+
+
+def _largest_drift(groups: Sequence[Group], baseline: Group | None, at: int) -> float | None:
+    """What the margin rests on: the baseline's drift, else the largest of the others."""
+    if baseline is not None and (own := drift_of(baseline, at)) is not None:
+        return own
+    return max(
+        (found for each in groups if (found := drift_of(each, at)) is not None), default=None
+    )

@@ -1,0 +1,203 @@
+"""Charts: what they show, that they are well-formed whatever the texts say, and how they look."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ddtui.experiments.chart_data import (
+    Chart,
+    HeatMap,
+    Point,
+    Series,
+    charts_of,
+    heat_map,
+    knob_chart,
+    pareto,
+    pareto_front,
+)
+from ddtui.experiments.results import ResultsView, results_view
+from ddtui.experiments.svg_charts import drawn, log_ticks, nice_ticks, sheet
+from tests.unit.experiments.results_world import cell, measured, seed_measurements
+
+SVG = "{http://www.w3.org/2000/svg}"
+SNAPSHOT = Path(__file__).parent / "__snapshots__" / "results.svg"
+
+
+def world(*, simulated: bool = True) -> ResultsView:
+    """Two budgets, two top-k, one of them with several concurrencies; one is missing."""
+    rows = []
+    for place, (budget, topk, rate) in enumerate([(8, 4, 170), (8, 6, 172), (16, 4, 147)]):
+        several = (cell(rate, 4 + budget / 16), cell(rate / 2, 4 + budget / 16, concurrency=8))
+        rows.append(
+            measured(
+                budget,
+                several,
+                id=f"m{place}",
+                configuration=f"c{place}",
+                experiment="",
+                simulated=simulated,
+                title=f"budget {budget} topk {topk}",
+                knobs={"budget": str(budget), "topk": str(topk), "block_size": "8"},
+            )
+        )
+    return results_view("demo", rows, [])
+
+
+def parsed(svg: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)
+
+
+def texts(root: ElementTree.Element) -> list[str]:
+    return [each.text or "" for each in root.iter(f"{SVG}text")]
+
+
+def test_which_charts_there_are() -> None:
+    assert [chart.name for chart in charts_of(world())] == [
+        *("user-rate-budget", "acceptance-length-budget", "user-rate-topk"),
+        *("acceptance-length-topk", "heat-budget-topk", "pareto"),
+    ]
+    assert charts_of(results_view("ct200", [], [])) == []
+    assert charts_of(results_view("ct200", seed_measurements()[:1], [])) == []
+
+
+def test_a_line_a_setting_of_the_other_knobs() -> None:
+    chart = knob_chart(world(), "budget", "user_rate")
+    assert chart is not None
+    assert [(each.label, [point.x for point in each.points]) for each in chart.series] == [
+        ("topk 4", [8.0, 16.0])
+    ]
+    (first, second) = chart.series[0].points
+    assert (first.y, second.y) == (170.0, 147.0)
+    assert first.low < 170 < first.high
+    assert chart.reference == 170.0
+    assert chart.y_label == "tok/s per user [tok/s]"
+
+
+def test_words_beside_numbers_make_an_axis_of_categories() -> None:
+    rows = [
+        measured(
+            8,
+            (cell(rate),),
+            id=window,
+            configuration=window,
+            title=window,
+            experiment="",
+            knobs={"budget": "8", "window": window},
+        )
+        for window, rate in (("none", 160.0), ("2048", 170.0), ("512", 150.0))
+    ]
+    chart = knob_chart(results_view("ct200", rows, []), "window", "user_rate")
+    assert chart is not None
+    assert chart.categories == ("512", "2048", "none")
+    assert [(point.x, point.y) for point in chart.series[0].points] == [
+        *((0.0, 150.0), (1.0, 170.0), (2.0, 160.0))
+    ]
+
+
+def test_the_heat_map_leaves_out_what_was_not_measured() -> None:
+    chart = heat_map(world(), "budget", "topk")
+    assert chart is not None
+    assert (chart.columns, chart.rows) == (("8", "16"), ("4", "6"))
+    assert {(each.column, each.row): each.value for each in chart.fields} == {
+        (0, 0): 170.0,
+        (0, 1): 172.0,
+        (1, 0): 147.0,
+    }
+    root = parsed(drawn(chart).document())
+    assert len([each for each in root.iter(f"{SVG}rect") if each.get("class") == "field"]) == 3
+    assert "–" in texts(root)
+
+
+def test_the_front_is_what_nothing_beats() -> None:
+    def at(x: float, y: float) -> Point:
+        return Point(x, y, y, y, "")
+
+    points = [at(1, 10), at(2, 8), at(2, 9), at(3, 5), at(1.5, 7), at(3, 4)]
+    assert [(each.x, each.y) for each in pareto_front(points)] == [(1, 10), (2, 9), (3, 5)]
+    found = pareto(world())
+    assert found is not None
+    assert {len(each.points) for each in found.series} == {2}
+
+
+def test_one_concurrency_has_no_pareto() -> None:
+    assert pareto(results_view("ct200", seed_measurements(), [])) is None
+
+
+def test_axes_are_labelled_and_simulated_figures_marked() -> None:
+    for chart in charts_of(world()):
+        shown = texts(parsed(drawn(chart).document()))
+        assert {chart.x_label, chart.y_label, f"{chart.title} (simulated)"} <= {*shown}
+        assert "simulated" in shown
+    for chart in charts_of(world(simulated=False)):
+        assert not any("simulated" in text for text in texts(parsed(drawn(chart).document())))
+
+
+def test_every_mark_lies_in_the_picture() -> None:
+    wide = Point(8, 100, 0.001, 1e9, "two repeats that have nothing in common")
+    chart = Chart(
+        name="x", title="t", x_label="x", y_label="y", series=(Series("s", (wide, wide)),)
+    )
+    root = parsed(drawn(chart).document())
+    for each in root.iter():
+        for name, limit in (("x", 820), ("x1", 820), ("cx", 820), ("y1", 400), ("cy", 400)):
+            assert 0 <= float(each.get(name, 0)) <= limit
+
+
+@given(st.text(max_size=60), st.text(max_size=60))
+def test_any_text_is_only_text(title: str, label: str) -> None:
+    point = Point(1, 2, 1, 3, label)
+    lines = Chart(
+        name="x",
+        title=title,
+        x_label=label,
+        y_label=label,
+        series=(Series(label, (point,)),),
+        categories=(label, title),
+    )
+    root = parsed(sheet([lines], title).document())
+    known = {"svg", "title", "style", "rect", "text", "line", "path", "circle", "polygon"}
+    assert {each.tag.removeprefix(SVG) for each in root.iter()} <= known
+
+
+@given(st.floats(-1e6, 1e6), st.floats(1e-3, 1e6))
+def test_ticks_are_few_and_inside(low: float, width: float) -> None:
+    high = low + width
+    ticks = nice_ticks(low, high)
+    assert len(ticks) <= 7
+    slack = width * 1e-6
+    assert all(low - slack <= tick <= high + slack for tick in ticks)
+
+
+def test_log_ticks() -> None:
+    assert log_ticks(80, 1300) == [100, 200, 500, 1000]
+    assert nice_ticks(118, 176) == [120, 130, 140, 150, 160, 170]
+    assert all(math.isfinite(each) for each in nice_ticks(5, 5))
+
+
+def test_the_picture() -> None:
+    """Compare with the picture that was looked at; write it anew by deleting the file."""
+    text = sheet(charts_of(world()), "Results of demo").document()
+    if not SNAPSHOT.exists():
+        SNAPSHOT.parent.mkdir(exist_ok=True)
+        SNAPSHOT.write_text(text, encoding="utf-8")
+        pytest.fail(f"there was no picture to compare with: look at {SNAPSHOT.name}")
+    assert text == SNAPSHOT.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("value", ["", "a" * 500, "\ud800", "\x00\x1b[31m", "]]>"])
+def test_hostile_knob_values(value: str) -> None:
+    rows: list[Any] = [
+        msgspec.structs.replace(each, knobs={"budget": each.knobs["budget"], "x": value})
+        for each in seed_measurements()
+    ]
+    for chart in charts_of(results_view("ct200", rows, [])):
+        assert isinstance(chart, Chart | HeatMap)
+        parsed(drawn(chart).document())
