@@ -21,6 +21,7 @@ from ddtui.cli import (
     queue,
     results,
     status,
+    sweep,
 )
 from ddtui.cli.context import Options
 from ddtui.cli.output import emit
@@ -75,6 +76,7 @@ app.command(short_help="Bring back the configuration before the last change.")(a
 app.command(short_help="Stop the engine, start it again, and prove it is ready.")(apply.restart)
 app.command(short_help="Show what was changed on a host from this machine.")(apply.history)
 app.add_typer(queue.app, name="queue")
+app.command(short_help="Work out a grid of configurations on a host, and queue it.")(sweep.sweep)
 app.command(short_help="Show what was measured on a host, compared with a baseline.")(
     results.results
 )

@@ -140,8 +140,8 @@ class _Expanding:
         window = _integer(values, "window")
         known = msgspec.structs.replace(self._known, window=window)
         key = (reference, block, topk)
-        if key not in self._matches:
-            policies = side_by_side(reference, block, topk, known)
+        if key not in self._matches:  # whether its window holds a block is told of each one
+            policies = side_by_side(reference, block, topk, self._known)
             self._matches[key] = MatchRow(
                 reference=reference, block_size=block, topk=topk, policies=policies
             )

@@ -1,0 +1,163 @@
+"""`ddtui sweep HOST FILE|NAME|GRID...`: work out a sweep on a host, show it, and queue it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+import typer
+
+from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
+from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.logs import set_up_log
+from ddtui.cli.output import Paint, emit, emit_json, say
+
+if TYPE_CHECKING:
+    from ddtui.cli.reaching import Overrides
+    from ddtui.cli.sweep_report import Worked
+    from ddtui.cli.sweep_work import Asked
+
+
+# The verb's options are its parameters.
+def sweep(  # noqa: PLR0913, PLR0917
+    context: typer.Context,
+    host: HostArgument,
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="FILE|NAME|GRID...",
+            help="A sweep's file, its name in the configuration, or a grid: budget=4,8 topk=4,6.",
+        ),
+    ],
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="NAME", help="The bench plan to measure by.")
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(
+            "--match",
+            metavar="POLICY[:SIZE]",
+            help="Match budgets to other block sizes; SIZE is the one that they are for.",
+        ),
+    ] = None,
+    control: Annotated[
+        bool, typer.Option("--control", help="With --match: try each budget unchanged too.")
+    ] = False,
+    again: Annotated[
+        bool, typer.Option("--again", help="Measure the baseline once more at the end.")
+    ] = False,
+    reuse: Annotated[
+        bool, typer.Option("--reuse", help="Use measurements that were made by this plan already.")
+    ] = False,
+    name: Annotated[
+        str | None, typer.Option("--name", metavar="NAME", help="What the sweep is called.")
+    ] = None,
+    held: Annotated[bool, typer.Option("--held", help="Queue them held.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Show what would be queued, and queue nothing.")
+    ] = False,
+    offline: Annotated[
+        bool, typer.Option("--offline", help="Do not reach the host: nothing is checked there.")
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Queue without asking.")] = False,
+    as_json: JsonOption = False,
+    unit: UnitOption = None,
+    user_unit: UserUnitOption = None,
+) -> None:
+    """Work out a sweep: its configurations, what blocks some, loads and times; then queue it.
+
+    Each configuration is checked on the host as `apply --dry-run` does. Those that a check forbids
+    are left out. Nothing on the host is changed: `ddtui run` runs what is queued.
+
+    Exit status: 0 queued, or shown with --dry-run; 2 the sweep is wrong; 7 not confirmed, or all
+    configurations are blocked.
+    """
+    with told(context) as options:
+        from ddtui.cli.queue_asked import plan_named
+        from ddtui.cli.reaching import Overrides
+        from ddtui.cli.sweep_asked import sweep_asked, with_options
+        from ddtui.cli.sweep_work import Asked
+        from ddtui.core.bench_plan import BenchPlan
+
+        set_up_log(debug=options.debug)
+        loaded = options.load()
+        wanted = with_options(
+            sweep_asked(loaded, words), policy=match, control=control, again=again, name=name
+        )
+        bench = plan_named(loaded, plan or wanted.plan or None) or BenchPlan()
+        if wanted.repeats is not None:
+            bench = msgspec.structs.replace(bench, repeats=wanted.repeats, name="")
+        asked = Asked(loaded=loaded, sweep=wanted, plan=bench, reuse=reuse)
+        worked = asyncio.run(_worked(options, host, Overrides(unit, user_unit), asked, offline))
+        _show(worked, as_json=as_json and dry_run)
+        if not worked.arranged.runs:
+            say("nothing to queue: every configuration is taken out or blocked")
+            raise typer.Exit(ExitCode.BLOCKED)
+        if not dry_run:
+            _queue(options, host, worked, held=held, yes=yes, as_json=as_json)
+
+
+async def _worked(
+    options: Options, host: str, overrides: Overrides, asked: Asked, offline: bool
+) -> Worked:
+    from ddtui.cli.changing import changing
+    from ddtui.cli.sweep_work import work_out, work_out_offline
+
+    if offline:
+        return await work_out_offline(host_of(asked.loaded, host), asked)
+    counter = _Counter()
+    async with changing(options, host, overrides) as (source, control):
+        try:
+            return await work_out(source, control, asked, counter.told)
+        finally:
+            counter.end()
+
+
+class _Counter:
+    """Tells on a terminal how many configurations are worked out."""
+
+    def __init__(self) -> None:
+        self._on = sys.stderr.isatty()
+
+    def told(self, done: int, total: int) -> None:
+        if self._on:
+            sys.stderr.write(f"\r{done} of {total} configurations are worked out")
+            sys.stderr.flush()
+
+    def end(self) -> None:
+        if self._on:
+            sys.stderr.write("\r\x1b[K")
+
+
+def _show(worked: Worked, *, as_json: bool) -> None:
+    from ddtui.cli.sweep_report import sweep_lines, sweep_report
+
+    if as_json:
+        emit_json(sweep_report(worked))
+    else:
+        emit("\n".join(sweep_lines(worked, Paint())))
+
+
+def _queue(
+    options: Options, host: str, worked: Worked, *, held: bool, yes: bool, as_json: bool
+) -> None:
+    from ddtui.cli.changing import ask, can_ask
+    from ddtui.cli.queue_report import experiment_reports
+    from ddtui.cli.sweep_work import queued
+
+    count = len(worked.arranged.runs)
+    if not yes:
+        if not can_ask():
+            say("nothing was queued: there is no terminal to confirm on; add --yes")
+            raise typer.Exit(ExitCode.BLOCKED)
+        if not asyncio.run(ask(f"queue {count} experiments? [y/N] ")):
+            say("nothing was queued")
+            raise typer.Exit(ExitCode.BLOCKED)
+    target = host_of(options.load(), host)
+    added, listed = queued(target, worked, held=held)
+    if as_json:
+        emit_json(experiment_reports(added, listed))
+    say(f"queued {len(added)} experiments; `ddtui run {host}` runs them")

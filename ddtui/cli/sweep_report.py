@@ -1,0 +1,295 @@
+"""A sweep that was worked out, as text and as JSON. Nothing of it holds a secret."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from ddtui.cli.output import Paint, clean, table
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.redact import safe_text
+from ddtui.core.sweep import DEFAULT_POLICY, Sweep
+from ddtui.experiments.eta import Leg, QueueEta
+from ddtui.experiments.grid import Expansion, MatchRow
+from ddtui.experiments.naming import redacted
+from ddtui.experiments.plan_sweep import Arranged, Planned
+
+_MOST_ROWS = 100
+"""Lines of one table; the rest is counted. JSON has all."""
+
+
+class Worked(msgspec.Struct, frozen=True, kw_only=True):
+    """All that is shown of a sweep."""
+
+    host: str
+    simulated: bool
+    sweep: Sweep
+    plan: BenchPlan
+    expansion: Expansion
+    arranged: Arranged
+    before: int
+    """Experiments that are in the queue already and come first."""
+    eta: QueueEta
+    """Of these, then of the sweep's."""
+    checked: bool
+    """Whether the host was asked."""
+    reusable: int = 0
+    """How many were measured by this plan already."""
+
+    @property
+    def legs(self) -> tuple[Leg, ...]:
+        """Those of the sweep's own experiments."""
+        return self.eta.legs[self.before :]
+
+
+def duration(seconds: float | None) -> str:
+    """`1 h 05 min`, `12 min`, `45 s`; `?` for what is not known."""
+    if seconds is None:
+        return "?"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
+
+
+# ---- text ----------------------------------------------------------------------------------------
+
+
+def sweep_lines(worked: Worked, paint: Paint) -> Iterator[str]:
+    """What the sweep would do."""
+    yield from _counted(worked, paint)
+    yield from match_lines(worked.expansion.matches, worked.sweep, paint)
+    if worked.arranged.runs:
+        yield ""
+        yield from _runs(worked, paint)
+    yield from _left_out(worked, paint)
+    yield ""
+    yield from _totals(worked)
+
+
+def _counted(worked: Worked, paint: Paint) -> Iterator[str]:
+    found = worked.expansion
+    runs, blocked = len(worked.arranged.runs), len(worked.arranged.blocked)
+    name = worked.sweep.name or "grid"
+    simulated = " (simulated)" if worked.simulated else ""
+    title = paint(f"{clean(worked.host)}{simulated}: {name}", "bold")
+    yield f"{title}: {runs} to run, {blocked} blocked, of {found.total} combinations"
+    if worked.sweep.description:
+        yield clean(worked.sweep.description)
+    for condition, count in found.excluded.items():
+        yield f"  {count} taken out by: {clean(condition)}"
+    for condition, count in found.unjudged.items():
+        yield f"  {count} kept, as they leave a setting to the server: {clean(condition)}"
+    if found.duplicates:
+        yield f"  {found.duplicates} came out like another one"
+
+
+def match_lines(rows: Sequence[MatchRow], sweep: Sweep, paint: Paint) -> Iterator[str]:
+    """Every policy's budgets side by side, with the formula of the last one."""
+    chosen = sweep.match.policy if sweep.match is not None else DEFAULT_POLICY
+    for group in _groups(rows):
+        last = group[-1]
+        topks = sorted({str(row.topk) for row in rows if _like(row, group)})
+        width = "" if topks == ["None"] else f", topk {', '.join(topks)}"
+        yield ""
+        yield (
+            f"budgets for block size {last.block_size}, to match block size"
+            f" {last.reference.block_size}{width}:"
+        )
+        head = ("", "POLICY", *(str(row.reference.budget) for row in group))
+        body = [
+            (
+                "*" if policy.policy == chosen else "",
+                policy.policy,
+                *(_value(row.policies[at].value) for row in group),
+                policy.formula or "; ".join(policy.errors),
+                policy.keeps,
+            )
+            for at, policy in enumerate(last.policies)
+        ]
+        formula = f"FORMULA, for {last.reference.budget}"
+        right = range(2, 2 + len(group))
+        lines = table([(*head, formula, "KEEPS"), *body], right=right)
+        yield lines[0]
+        for line, cells in zip(lines[1:], body, strict=True):
+            yield paint(line, "bold") if cells[0] else line
+        for row in group:
+            found = next(each for each in row.policies if each.policy == chosen)
+            for warning in found.warnings:
+                what = paint("warning", "yellow")
+                yield f"{what}: budget {row.reference.budget} -> {found.value}: {clean(warning)}"
+
+
+def _value(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _groups(rows: Sequence[MatchRow]) -> list[list[MatchRow]]:
+    """Rows of one block size and width; a width that changes no value is not shown again."""
+    found: dict[tuple[int, int, int | None], list[MatchRow]] = {}
+    for row in rows:
+        key = (row.reference.block_size, row.block_size, row.topk)
+        found.setdefault(key, []).append(row)
+    result: list[list[MatchRow]] = []
+    for group in found.values():
+        if not any(_values(each) == _values(group) for each in result):
+            result.append(group)
+    return result
+
+
+def _values(group: Sequence[MatchRow]) -> list[object]:
+    return [
+        (
+            *(row.reference.block_size, row.reference.budget, row.block_size),
+            *(each.value for each in row.policies),
+        )
+        for row in group
+    ]
+
+
+def _like(row: MatchRow, group: Sequence[MatchRow]) -> bool:
+    return any(_values([row]) == _values([each]) for each in group)
+
+
+def _runs(worked: Worked, paint: Paint) -> Iterator[str]:
+    rows = []
+    for at, (each, leg) in enumerate(zip(worked.arranged.runs, worked.legs, strict=True), 1):
+        load = ("load" if leg.loads else "") if worked.checked else "?"
+        ends = duration(leg.ends)
+        rows.append((str(at), clean(each.combination.title), load, ends, _what(each)))
+    lines = table(
+        [("#", "CONFIGURATION", "LOADS", "ENDS IN", ""), *rows[:_MOST_ROWS]], right=(0, 3)
+    )
+    yield paint(lines[0], "dim")
+    yield from lines[1:]
+    if len(rows) > _MOST_ROWS:
+        yield f"... and {len(rows) - _MOST_ROWS} more (--json has all)"
+    seen = set()
+    for each in worked.arranged.runs:
+        for warning in each.warnings:
+            if warning not in seen and warning not in _said(worked):
+                seen.add(warning)
+                title = clean(each.combination.title)
+                yield f"{paint('warning', 'yellow')}: {title}: {clean(warning)}"
+
+
+def _said(worked: Worked) -> set[str]:
+    """Warnings that stand below the table of policies already."""
+    return {
+        warning
+        for row in worked.expansion.matches
+        for policy in row.policies
+        for warning in policy.warnings
+    }
+
+
+def _what(each: Planned) -> str:
+    words = []
+    if each.again:
+        words.append("the baseline again, so that a drift shows")
+    elif each.combination.baseline:
+        words.append("baseline")
+    if each.combination.control:
+        words.append("control: its budget is not matched")
+    elif each.combination.match is not None:
+        words.append(each.combination.match.formula)
+    if each.measured is not None:
+        words.append("measured already")
+    return "; ".join(words)
+
+
+def _left_out(worked: Worked, paint: Paint) -> Iterator[str]:
+    for each in worked.arranged.blocked[:_MOST_ROWS]:
+        title = clean(each.combination.title)
+        yield f"{paint('blocked', 'red')}: {title}: {clean(each.blocked[0])}"
+    if len(worked.arranged.blocked) > _MOST_ROWS:
+        yield f"... and {len(worked.arranged.blocked) - _MOST_ROWS} more are blocked"
+    for each in worked.arranged.same[:_MOST_ROWS]:
+        title, first = clean(each.combination.title), clean(each.same_as)
+        yield f"left out: {title}: on this server it is the same as {first}"
+
+
+def _totals(worked: Worked) -> Iterator[str]:
+    eta = worked.eta
+    waiting = f", after {worked.before} that wait already" if worked.before else ""
+    yield f"bench plan: {worked.plan.name or 'default'}, {worked.plan.repeats} repeats"
+    if not worked.checked:
+        yield "the host was not asked: nothing is checked, and loads and times are not known"
+        return
+    guess = " (a guess)" if eta.guess else ""
+    loads = sum(leg.loads for leg in worked.legs)
+    yield f"loads of the engine: {loads}; all done in {duration(eta.seconds)}{guess}{waiting}"
+    for source in eta.sources:
+        yield f"  {clean(source)}"
+    if eta.seconds is None:
+        yield "  not all can be estimated: no load of this model, or no bench, was seen here yet"
+    used = sum(each.measured is not None for each in worked.arranged.runs)
+    if worked.reusable > used:
+        yield f"{worked.reusable} were measured by this plan already: --reuse takes that over"
+    match = worked.sweep.match
+    if worked.expansion.matches and match is not None and not match.control:
+        yield (
+            "--control also tries each budget unchanged, which tells the block's effect from the"
+            " budget's"
+        )
+
+
+# ---- JSON ----------------------------------------------------------------------------------------
+
+
+def sweep_report(worked: Worked) -> dict[str, Any]:
+    """A sweep for JSON."""
+    found = worked.expansion
+    return {
+        "host": worked.host,
+        "simulated": worked.simulated,
+        "sweep": worked.sweep.name,
+        "checked": worked.checked,
+        "combinations": found.total,
+        "excluded": found.excluded,
+        "unjudged": found.unjudged,
+        "duplicates": found.duplicates,
+        "plan": msgspec.to_builtins(worked.plan),
+        "reloads": sum(leg.loads for leg in worked.legs) if worked.checked else None,
+        "seconds": worked.eta.seconds,
+        "guess": worked.eta.guess,
+        "sources": list(worked.eta.sources),
+        "waiting_before": worked.before,
+        "reusable": worked.reusable,
+        "runs": [
+            _planned(each) | _leg(leg, checked=worked.checked)
+            for each, leg in zip(worked.arranged.runs, worked.legs, strict=True)
+        ],
+        "blocked": [_planned(each) for each in worked.arranged.blocked],
+        "same": [_planned(each) for each in worked.arranged.same],
+        "matching": [msgspec.to_builtins(row) for row in found.matches],
+    }
+
+
+def _planned(each: Planned) -> dict[str, Any]:
+    combination = each.combination
+    return {
+        "title": safe_text(combination.title, len(combination.title)),
+        "request": msgspec.to_builtins(redacted(combination.request)),
+        "configuration": each.key,
+        "baseline": combination.baseline,
+        "again": each.again,
+        "control": combination.control,
+        "match": msgspec.to_builtins(combination.match),
+        "changes": msgspec.to_builtins(each.changes),
+        "blocked": list(each.blocked),
+        "warnings": list(each.warnings),
+        "same_as": each.same_as,
+        "measured": None if each.measured is None else each.measured.id,
+    }
+
+
+def _leg(leg: Leg, *, checked: bool) -> dict[str, Any]:
+    return {
+        "loads": leg.loads if checked else None,
+        "load": msgspec.to_builtins(leg.load),
+        "bench": msgspec.to_builtins(leg.bench),
+        "ends_in": leg.ends,
+    }

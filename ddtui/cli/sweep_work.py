@@ -1,0 +1,261 @@
+"""Works out a sweep with all that is known of a host, and puts it into the queue."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+import msgspec
+
+from ddtui.cli.live import Watched
+from ddtui.cli.preset_source import presets_for
+from ddtui.cli.sweep_report import Worked
+from ddtui.config.hosts import HostTarget, Reach
+from ddtui.config.load import Loaded
+from ddtui.control.controller import Controller, operator
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.configuration_key import configuration_key
+from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
+from ddtui.core.launch import Launch
+from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.core.snapshot import ReadinessState
+from ddtui.core.sweep import Sweep
+from ddtui.experiments.eta import Estimate, bench_estimate, load_estimate, queue_eta
+from ddtui.experiments.grid import expand
+from ddtui.experiments.leaving import Baseline
+from ddtui.experiments.order import Item
+from ddtui.experiments.plan_known import circumstances, rate_of, usable_again, values_in_force
+from ddtui.experiments.plan_sweep import Arranged, arranged, items_of, planned, with_baseline
+from ddtui.experiments.queue import Queue
+from ddtui.store import Store
+
+_MOST_MEASUREMENTS = 500
+
+OnDone = Callable[[int, int], None]
+"""Told how many configurations are worked out, and of how many."""
+
+
+class Asked(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator asked for."""
+
+    loaded: Loaded
+    sweep: Sweep
+    plan: BenchPlan
+    reuse: bool = False
+
+
+class _Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store knows."""
+
+    settings: QueueSettings
+    waiting: list[Experiment]
+    """What runs and what waits, in its order."""
+    measurements: list[Measurement]
+    """Complete ones of the host, the newest first."""
+
+
+async def work_out(source: Watched, control: Controller, asked: Asked, on_done: OnDone) -> Worked:
+    """The sweep on a host that is watched. Raises ConfigError, HostError, StoreError."""
+    store = await asyncio.to_thread(Store.open)
+    try:
+        return await _work_out(source, control, asked, on_done, store)
+    finally:
+        await asyncio.to_thread(store.close)
+
+
+async def _work_out(
+    source: Watched, control: Controller, asked: Asked, on_done: OnDone, store: Store
+) -> Worked:
+    simulated = source.host.simulated
+    kept = await asyncio.to_thread(_kept, store, source.name, simulated=simulated)
+    launch = (await control.command()).launch
+    base = _base(kept.settings) or launch
+    base_key, now_key = _key(base), _key(launch)
+    snapshot = source.snapshot_now()
+    values = values_in_force(base, source.engine, snapshot if base == launch else None)
+    known = circumstances(values, kept.measurements, base_key)
+    presets = presets_for(asked.loaded, source.name)
+    expansion = expand(asked.sweep, presets.request, values, known)
+    total = len(expansion.combinations)
+    found = await planned(
+        expansion.combinations,
+        lambda request: control.plan(request, base),
+        lambda done: on_done(done, total),
+    )
+    found = with_baseline(asked.sweep, found, base_key)
+    running = snapshot.readiness.state is ReadinessState.READY
+    before = await _items(kept.waiting, control, base)
+    loaded = _loaded_after(before, now_key if running else "")
+    version = snapshot.engine.version
+    measured = await asyncio.to_thread(
+        _measured_before, store, source, asked.plan, [each.key for each in found], version
+    )
+    result = arranged(asked.sweep, found, loaded, measured.get if asked.reuse else None)
+    changes = await control.history()
+    rate = rate_of(kept.measurements, snapshot)
+    plans = {each.id: each.plan for each in kept.waiting}
+    load = load_estimate(
+        source.past_loads, source.engine.flags(base.argv), source.engine.models(base.argv), changes
+    )
+    eta = queue_eta(
+        [*before, *items_of(result.runs)],
+        now_key if running else "",
+        lambda _id: load,
+        lambda item: _bench(plans.get(item, asked.plan), kept.measurements, rate),
+    )
+    return Worked(
+        host=source.name,
+        simulated=simulated,
+        sweep=asked.sweep,
+        plan=asked.plan,
+        expansion=expansion,
+        arranged=result,
+        before=len(before),
+        eta=eta,
+        checked=True,
+        reusable=sum(each.runs and measured.get(each.key) is not None for each in found),
+    )
+
+
+async def work_out_offline(target: HostTarget, asked: Asked) -> Worked:
+    """The sweep without its host: nothing is checked. Raises ConfigError."""
+    presets = presets_for(asked.loaded, target.name)
+    expansion = expand(asked.sweep, presets.request)
+    found = with_baseline(asked.sweep, await planned(expansion.combinations, None), "")
+    result = arranged(asked.sweep, found, "")
+    eta = queue_eta(items_of(result.runs), "", lambda _: None, lambda _: None)
+    return Worked(
+        host=target.name,
+        simulated=target.reach is Reach.DEMO,
+        sweep=asked.sweep,
+        plan=asked.plan,
+        expansion=expansion,
+        arranged=result,
+        before=0,
+        eta=eta,
+        checked=False,
+    )
+
+
+def _kept(store: Store, host: str, *, simulated: bool) -> _Kept:
+    everything = store.experiments.queue(host, simulated=simulated)
+    going_on = {ExperimentState.RUNNING, ExperimentState.PENDING, ExperimentState.HELD}
+    return _Kept(
+        settings=store.experiments.settings(host, simulated=simulated),
+        waiting=[each for each in everything if each.state in going_on],
+        measurements=store.measurements.of_host(
+            host,
+            simulated=simulated,
+            state=MeasurementState.COMPLETE,
+            most=_MOST_MEASUREMENTS,
+        ),
+    )
+
+
+def _base(settings: QueueSettings) -> Launch | None:
+    """What the queue's experiments are made on; None before it has begun."""
+    if not settings.baseline:
+        return None
+    try:
+        return msgspec.convert(settings.baseline, Baseline).launch
+    except msgspec.ValidationError:
+        return None  # the runner records it anew too
+
+
+def _key(launch: Launch) -> str:
+    return configuration_key(launch.argv, launch.environment)
+
+
+async def _items(waiting: Sequence[Experiment], control: Controller, base: Launch) -> list[Item]:
+    """What is in the queue already; what was never worked out is worked out now."""
+    items = []
+    for each in waiting:
+        key = each.configuration
+        if not key and each.state is not ExperimentState.HELD:
+            after = (await control.plan(each.request, base)).after
+            key = configuration_key(after.argv, after.environment)
+        items.append(
+            Item(
+                id=each.id,
+                key=key,
+                running=each.state is ExperimentState.RUNNING,
+                held=each.state is ExperimentState.HELD,
+                fixed=True,
+                loads=not each.reused,
+            )
+        )
+    return items
+
+
+def _loaded_after(items: Sequence[Item], now: str) -> str:
+    """The key of what is loaded once all items have run."""
+    keys = [each.key for each in items if not each.held and each.loads]
+    return keys[-1] if keys else now
+
+
+def _measured_before(
+    store: Store, source: Watched, plan: BenchPlan, keys: Sequence[str], version: str
+) -> Mapping[str, Measurement]:
+    find = partial(store.measurements.of_configuration, source.name, plan=plan)
+    found: dict[str, Measurement] = {}
+    for key in {each for each in keys if each}:
+        earlier = find(configuration=key, simulated=source.host.simulated, unit=source.unit_name())
+        if (usable := usable_again(earlier, version)) is not None:
+            found[key] = usable
+    return found
+
+
+def _bench(
+    plan: BenchPlan, measurements: Sequence[Measurement], rate: float | None
+) -> Estimate | None:
+    nameless = msgspec.structs.replace(plan, name="")
+    same = [
+        each for each in measurements if msgspec.structs.replace(each.plan, name="") == nameless
+    ]
+    return bench_estimate(plan, same, rate=rate)
+
+
+def queued(
+    target: HostTarget, worked: Worked, *, held: bool
+) -> tuple[list[Experiment], list[Experiment]]:
+    """The sweep put into the queue; returns what was added, and the whole queue."""
+    store = Store.open()
+    try:
+        queue = Queue(store, target.name, worked.simulated, operator())
+        added = queue.add(drafts(queue, worked.sweep, worked.plan, worked.arranged, held=held))
+        return added, queue.listed()
+    finally:
+        store.close()
+
+
+def drafts(
+    queue: Queue, sweep: Sweep, plan: BenchPlan, result: Arranged, *, held: bool = False
+) -> list[Experiment]:
+    """The experiments of a sweep, not added yet."""
+    name = sweep.name or time.strftime("grid-%m%d-%H%M%S")
+    state = ExperimentState.HELD if held else ExperimentState.PENDING
+    return [
+        queue.draft(
+            each.combination.request,
+            plan,
+            title=each.combination.title,
+            state=state,
+            sweep=name,
+            baseline=each.combination.baseline and not each.again,
+            hypothesis=sweep.hypothesis,
+            note=_note(each.again, each.combination.control),
+            match=each.combination.match,
+            configuration=each.key,
+            measurement="" if each.measured is None else each.measured.id,
+            reused=each.measured is not None,
+        )
+        for each in result.runs
+    ]
+
+
+def _note(again: bool, control: bool) -> str:
+    if again:
+        return "the baseline again, so that a drift shows"
+    return "control: its budget is not matched" if control else ""
