@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import tomli
 
+from ddtui.config.bench_plan_tables import plan_problems
 from ddtui.config.errors import ConfigError, Problem, did_you_mean
 from ddtui.config.model import (
     DEMO,
@@ -28,9 +29,9 @@ from ddtui.config.preset_tables import Found, mapping_problems, preset_problems
 from ddtui.config.sweep_tables import sweep_problems
 
 MAX_BYTES = 1_000_000
-TABLES = ("ui", "keys", "hosts", "presets", "sweeps")
+TABLES = ("ui", "keys", "hosts", "presets", "sweeps", "bench")
 
-_NAMED = ("hosts", "presets", "sweeps")
+_NAMED = ("hosts", "presets", "sweeps", "bench")
 """Tables that hold one table a name."""
 
 _LITERAL_KEY = (
@@ -163,15 +164,9 @@ def _document_problems(document: dict[str, Any]) -> Iterator[Found]:
             yield from _table_problems(("ui",), table, UiOptions)
         elif name == "keys":
             yield from _keys_problems(table)
-        elif name == "presets":
-            for preset, section in table.items():
-                yield from preset_problems(("presets", preset), section)
-        elif name == "sweeps":
-            for sweep, section in table.items():
-                yield from sweep_problems(("sweeps", sweep), section)
         else:
-            for host, section in table.items():
-                yield from _host_problems(host, section)
+            for inner, section in table.items():
+                yield from _TABLE_CHECKS[name]((name, inner), section)
 
 
 def _table_problems(
@@ -217,8 +212,8 @@ def _flat(table: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield f"{prefix}{name}", value
 
 
-def _host_problems(host: str, section: Any) -> Iterator[Found]:
-    where = ("hosts", host)
+def _host_problems(where: tuple[str, ...], section: Any) -> Iterator[Found]:
+    host = where[-1]
     if host == DEMO:
         yield where, "the host 'demo' is built in and takes no options; use another name"
     elif not isinstance(section, dict):
@@ -244,6 +239,15 @@ def _host_problems(host: str, section: Any) -> Iterator[Found]:
         yield from _table_problems(where, rest, HostOptions)
         if {"api_key_env", "api_key_command"} <= section.keys():
             yield (*where, "api_key_command"), "stands beside api_key_env; keep one of the two"
+
+
+_TABLE_CHECKS: dict[str, Callable[[tuple[str, ...], Any], Iterable[Found]]] = {
+    "hosts": _host_problems,
+    "presets": preset_problems,
+    "sweeps": sweep_problems,
+    "bench": plan_problems,
+}
+"""What finds the mistakes in one table of a kind that holds one a name."""
 
 
 def _toml_type(value: Any) -> str:

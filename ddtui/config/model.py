@@ -131,6 +131,8 @@ class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Tables as written; `ddtui.config.presets` reads them."""
     sweeps: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     """Tables as written; `ddtui.config.sweeps` reads them."""
+    bench: Mapping[str, dict[str, Any]] = msgspec.field(default_factory=dict)
+    """Tables as written; `ddtui.config.bench_plans` reads them."""
 
     def key_map(self) -> dict[str, tuple[str, ...]]:
         """Action ids with their keys, as tuples."""

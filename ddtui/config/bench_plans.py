@@ -1,0 +1,56 @@
+"""Bench plans by name: those built in, the user's `[bench.NAME]`, and the project's before them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from ddtui.config.bench_plan_tables import BUILT_IN, plan_problems, read_plan
+from ddtui.config.errors import ConfigError, did_you_mean
+from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text
+from ddtui.config.presets import PROJECT_FILE
+from ddtui.core.bench_plan import BenchPlan
+
+
+def load_plans(loaded: Loaded, folder: Path | None = None) -> dict[str, BenchPlan]:
+    """All plans by name: built in, of the configuration, of `ddtui.toml` in `folder`.
+
+    Raises ConfigError with every mistake of the project's file; the configuration has been checked
+    when it was loaded.
+    """
+    plans = dict(BUILT_IN)
+    plans |= {name: read_plan(name, table) for name, table in loaded.config.bench.items()}
+    project = (Path.cwd() if folder is None else folder) / PROJECT_FILE
+    if project.is_file():
+        plans |= read_plans(project)
+    return plans
+
+
+def read_plans(file: Path) -> dict[str, BenchPlan]:
+    """The plans of the `[bench.NAME]` tables of a file. Raises ConfigError."""
+    try:
+        text = read_text(file)
+    except FileNotFoundError as error:
+        raise ConfigError.of("no such file", file) from error
+    tables: Any = read_document(text, file).get("bench", {})
+    if not isinstance(tables, dict):
+        raise ConfigError.of("[bench] must hold one table a plan; write [bench.NAME]", file)
+    lines = key_lines(text)
+    problems = [
+        placed(where, message, file, lines)
+        for name, table in tables.items()
+        for where, message in plan_problems(("bench", name), table)
+    ]
+    if problems:
+        raise ConfigError(sorted(problems, key=lambda problem: problem.line or 0))
+    return {name: read_plan(name, table) for name, table in tables.items()}
+
+
+def find_plan(plans: dict[str, BenchPlan], name: str) -> BenchPlan:
+    """The plan of this name. Raises ConfigError, which names the nearest."""
+    if name not in plans:
+        raise ConfigError.of(
+            f"there is no bench plan {name[:80]!r}{did_you_mean(name, plans)}"
+            f" (plans: {', '.join(plans)})"
+        )
+    return plans[name]
