@@ -16,7 +16,7 @@ from ddtui.control.host_actions import ActionFailed, UnitActions
 from ddtui.control.journal import ChangeStore, Journal
 from ddtui.control.reconfiguration import Run, Step
 from ddtui.control.standing import standing
-from ddtui.control.unit_command import CommandRefused, drop_in_path, read_unit
+from ddtui.control.unit_command import CommandRefused, drop_in_path, overruling, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Launch
 from ddtui.hosts.base import HostError
@@ -205,7 +205,10 @@ class Outcome:
         is_engine = self._watching.engine.is_command
         try:
             text = with_drop_in(await actions.read(), actions.unit, back)
-            command = read_unit(actions.unit, text.files, is_engine, text.environment_files)
+            # One that decides over it is no part of what is wanted: the proof then names it.
+            over = overruling(text.files)
+            files = [each for each in text.files if each not in over]
+            command = read_unit(actions.unit, files, is_engine, text.environment_files)
         except (CommandRefused, ActionFailed) as error:
             self._journal.say(f"what it comes back to is not known in full: {error.what}")
             return None

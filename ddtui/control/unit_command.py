@@ -269,14 +269,21 @@ def _is_ours(path: str) -> bool:
 
 def _check_order(files: Sequence[UnitFile]) -> None:
     """A later drop-in with a command of its own would hide ddtui's."""
-    for file in files[1:]:
-        name = PurePosixPath(file.path).name
-        if name > DROP_IN_NAME and (listed([file], "ExecStart")):
-            raise CommandRefused(
-                f"{file.path} sets ExecStart after {DROP_IN_NAME}, and would hide a change",
-                f"rename it so that it sorts before {DROP_IN_NAME}, or move its command into "
-                "the unit file",
-            )
+    for file in overruling(files):
+        raise CommandRefused(
+            f"{file.path} sets ExecStart after {DROP_IN_NAME}, and would hide a change",
+            f"rename it so that it sorts before {DROP_IN_NAME}, or move its command into "
+            "the unit file",
+        )
+
+
+def overruling(files: Sequence[UnitFile]) -> list[UnitFile]:
+    """Drop-ins that systemd reads after ddtui's, with a command of their own."""
+    return [
+        file
+        for file in files[1:]
+        if PurePosixPath(file.path).name > DROP_IN_NAME and listed([file], "ExecStart")
+    ]
 
 
 def _environment(files: Sequence[UnitFile], expand: Callable[[str], str]) -> dict[str, str]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import json
 import random
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,6 +19,7 @@ from ddtui.control.unit_text import UnitFile
 from ddtui.core.host_state import HostState
 from ddtui.core.samples import (
     AnySample,
+    Collector,
     HealthSample,
     JournalLine,
     JournalSample,
@@ -25,7 +27,8 @@ from ddtui.core.samples import (
     LinkState,
     ListenerOwner,
     ListenerSample,
-    ServerInfoSample,
+    SourceSample,
+    SourceStatus,
     UnitSample,
     UnitStatus,
 )
@@ -77,6 +80,14 @@ class Script:
     """One way of the link."""
     fails: Callable[[tuple[str, ...]], bool] = lambda _: False
     """Whether an engine of this command line dies in the middle of its load."""
+    report_refused: bool = False
+    """The server wants a key for its report."""
+    adds: tuple[str, ...] = ()
+    """Words that the unit's wrapper adds to the command line."""
+    stopped_at_once: bool = False
+    """Somebody stops the second invocation as soon as it starts."""
+    sight: str = ""
+    """The unit's file that is closed to others, where the drop-in cannot be."""
     refuses: set[str] = field(default_factory=set)
     """Verbs of systemctl, `write`, and labels of programs that are not allowed (any more)."""
 
@@ -140,13 +151,21 @@ class Machine:
             files = [file for file in files if file.path == FOREIGN]
         launch = read_unit(UNIT, files, SGLANG.is_command).launch
         self.engine = self.last = Engine(
-            self.starts, self.now - age, launch.argv, self.loaded.get(DROP_IN, "")
+            self.starts,
+            self.now - age,
+            launch.argv + self.script.adds,
+            self.loaded.get(DROP_IN, ""),
         )
         self.active, self.sub, self.result, self.restarts = "active", "running", "success", 0
         if self.script.fails(launch.argv) and not age:
             died = self.engine
             loop = asyncio.get_running_loop()
             loop.call_later(self.script.load / 2, lambda: self.die(died))
+
+    def ends_well(self) -> None:
+        """The main process ends by itself, without an error."""
+        self.active, self.sub = "inactive", "dead"
+        self._gone()
 
     def die(self, engine: Engine) -> None:
         """The main process ends by itself."""
@@ -219,8 +238,16 @@ class Machine:
                          0.01),
         ]  # fmt: skip
         if engine is not None and self.http:
-            found.append(ServerInfoSample(at, "/server_info", {}, engine.argv))
+            found.append(self._report(engine.argv, at))
         return found
+
+    def _report(self, argv: tuple[str, ...], at: float) -> AnySample:
+        """The server's report, its command line joined as SGLang does; or that it is refused."""
+        if self.script.report_refused:
+            why = "API key needed (401)"
+            return SourceSample(at, "engine", Collector.ENGINE, SourceStatus.FAILED, why)
+        arguments = {"model_path": "/models/kimi", "launch_command": " ".join(argv[3:])}
+        return SGLANG.parse_server_info(json.dumps(arguments), at)[0]
 
     # ---- ddtui's programs ----------------------------------------------------------------------
 
@@ -238,11 +265,14 @@ class Machine:
 
     async def _unit_files(self, _args: Any, _stdin: Any) -> bytes:
         paths = [FRAGMENT, *([DROP_IN] if DROP_IN in self.files else [])]
+        paths += [FOREIGN] if FOREIGN in self.loaded else []
         shown = f"LoadState=loaded\nFragmentPath={FRAGMENT}\nDropInPaths={' '.join(paths[1:])}\n"
         cat = "\n\n".join(f"# {path}\n{self.files[path].rstrip()}" for path in paths) + "\n"
         blocks = [("show", "-", shown), ("cat", "-", cat)]
         if DROP_IN in self.files:
             blocks.append(("ours", DROP_IN, self.files[DROP_IN]))
+        if FOREIGN in self.files and FOREIGN not in self.loaded:
+            blocks.append(("unread", FOREIGN, self.files[FOREIGN]))
         out = b"@user ops 1501 /home/ops\n"
         for kind, path, text in blocks:
             out += f"@{kind} {len(text.encode())} {path}\n{text}\n".encode()
@@ -284,11 +314,17 @@ class Machine:
                 }
             case "start":
                 self.start()
+                if self.script.stopped_at_once and self.starts == 2 and self.engine is not None:
+                    await self.stop()
+                    self.last = None  # systemd forgets a unit that is down
             case "stop":
                 await self.stop()
             case "reset-failed" if self.active == "failed":
                 self.active, self.sub = "inactive", "dead"
         return ""
+
+    async def _drop_in_sight(self, _args: Any, _stdin: Any) -> str:
+        return f"@open {self.script.sight}\n@end\n" if self.script.sight else "@end\n"
 
     async def _stop_requests(self, _args: Any, _stdin: Any) -> str:
         return "".join(f"@stop {each}\n" for each in self.stop_jobs) + "@end\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddtui.core.launch import Finding
+from ddtui.core.launch import Finding, Level
 from ddtui.engines.sglang.check_context import DEFAULT_MAX_RUNNING, Say, View, rule
 from ddtui.engines.sglang.dialects import (
     BLOCK,
@@ -29,15 +29,18 @@ def unknown_algorithm(view: View, say: Say) -> Iterator[Finding]:
     server, algorithm = view.server, view.algorithm
     if server is None or not algorithm:
         return
+    # A list with gaps, as the keys of /server_info are one, proves nothing by what it lacks.
+    level = Level.ERROR if server.complete else Level.WARNING
     if algorithm == "DDTREE" and not (server.knows(BUDGET) or server.knows(TREE_BLOCK)):
-        yield say.error(
+        yield say(
+            level,
             f"this server has no DDTREE ({view.dialect.title})",
             "mainline SGLang has none: install a fork that has it, or use DFLASH",
         )
     if algorithm == "DFLASH" and not server.knows(BLOCK) and not any(map(server.knows, WINDOWS)):
-        yield say.error("this server has no DFLASH", "it came with SGLang 0.5.11")
+        yield say(level, "this server has no DFLASH", "it came with SGLang 0.5.11")
     if algorithm == "DSPARK" and not server.knows("speculative-dspark-block-size"):
-        yield say.error("this server has no DSPARK", "it came with SGLang 0.5.16")
+        yield say(level, "this server has no DSPARK", "it came with SGLang 0.5.16")
 
 
 @rule("no-drafter", f"{_VALUE_ERROR}: it requires setting --speculative-draft-model-path")

@@ -350,6 +350,7 @@ def test_what_a_list_with_gaps_lacks_is_only_doubted() -> None:
             findings[rule].text
         )
     assert findings["wrong-type"].level is Level.WARNING
+    assert found(DFLASH, server)["unknown-algorithm"].level is Level.WARNING
     assert not [each for each in findings.values() if each.level is Level.ERROR]
 
 

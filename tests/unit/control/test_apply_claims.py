@@ -1,0 +1,350 @@
+"""What an ending claims is what was proved: the whole command, by whom it was told, and no more."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ddtui.cli.change_report import history_lines, record_lines, record_report
+from ddtui.cli.output import Paint
+from ddtui.control.controller import NotPossible
+from ddtui.control.drop_in import sets_anything
+from ddtui.core.change_record import ChangeRecord
+from ddtui.core.launch import Level, Request, Value
+from tests.support.change_world import FRAGMENT as UNIT_TEXT
+from tests.support.change_world import ChangeWorld
+from tests.support.scripted_host import DROP_IN, FOREIGN, FRAGMENT, Script
+from tests.support.virtual_time import in_virtual_time
+
+BLOCK = "speculative-dflash-block-size"
+COMMAND = UNIT_TEXT.partition("ExecStart=")[2]
+
+
+def foreign(command: str) -> str:
+    return f"[Service]\nExecStart=\nExecStart={command}"
+
+
+async def applied(
+    world: ChangeWorld,
+    meanwhile: Callable[[str], Any] = lambda _: None,
+    flags: dict[str, Value] | None = None,
+    policy: str = "always",
+) -> ChangeRecord:
+    """A change of flags (block 16 where 8 runs); `meanwhile` is told of each step."""
+    feed = asyncio.create_task(world.watched.run())
+    await asyncio.sleep(12)
+    control = world.control()
+    plan = await control.plan(Request(flags=flags or {BLOCK: 16}))
+    assert not plan.blocked, plan.findings
+    record = await control.apply(
+        plan,
+        lambda _, step: meanwhile(step.step),
+        policy=policy,  # type: ignore[arg-type]
+    )
+    await asyncio.sleep(1)
+    feed.cancel()
+    return record
+
+
+def running(world: ChangeWorld) -> tuple[str, ...]:
+    assert world.machine.engine is not None
+    return world.machine.engine.argv
+
+
+def test_an_ending_without_the_servers_own_report_says_so_everywhere() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script(report_refused=True))
+        record = await applied(world)
+        assert record.ending == "in force"
+        doubt = (
+            "command line proved; the server's own report could not be read: API key needed (401)"
+        )
+        assert record.doubt == doubt
+        assert record.steps[-1].detail == doubt
+        (proof,) = record.proofs
+        assert (proof["outcome"], proof["name"]) == ("not reported", BLOCK)
+        assert "the engine was started so" in proof["reason"]
+        graded = {each["name"]: each["verdict"] for each in record.evidence}
+        assert graded["configuration"] == "missing"
+        assert graded["port owner"] == graded["health"] == graded["unit"] == "proved"
+        shown = "\n".join(record_lines(record, Paint()))
+        assert f"in force ({doubt})" in shown
+        assert "configuration missing" in shown
+        assert f"in force ({doubt})" in "\n".join(history_lines([record]))
+        told = record_report(world.store.history("ct200")[0])
+        assert (told["ending"], told["doubt"]) == ("in force", doubt)
+        assert told["evidence"]
+        back = await rolled_back(world)
+        assert (back.ending, back.doubt) == ("rolled back", doubt)
+
+    in_virtual_time(work())
+
+
+async def rolled_back(world: ChangeWorld, *, force: bool = False) -> ChangeRecord:
+    feed = asyncio.create_task(world.watched.run())
+    await asyncio.sleep(3)
+    record = await world.control().rollback(force=force)
+    feed.cancel()
+    return record
+
+
+def test_a_proof_by_the_servers_report_has_no_doubt() -> None:
+    async def work() -> None:
+        record = await applied(ChangeWorld(Script()))
+        assert (record.ending, record.doubt) == ("in force", "")
+        assert [each["outcome"] for each in record.proofs] == ["in force"]
+        assert "in force after" in next(record_lines(record, Paint()))
+
+    in_virtual_time(work())
+
+
+@pytest.mark.parametrize(
+    "value", ['{"a": "b c"}', "it's", "C:\\x", "two words", '"quoted"', "a $HOME %h"]
+)
+def test_any_value_comes_into_force(value: str) -> None:
+    """SGLang joins what it reports without quotes."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        record = await applied(world, flags={"served-model-name": value}, policy="never")
+        assert record.ending == "in force", record.cause
+        assert running(world)[-1] == value
+        assert [each["outcome"] for each in record.proofs] == ["in force"]
+        back = await rolled_back(world)
+        assert back.ending == "rolled back", back.cause
+
+    in_virtual_time(work())
+
+
+def test_a_foreign_drop_in_that_changes_another_flag_is_seen_and_named() -> None:
+    """What was asked for is in force; the command as a whole is not."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script())
+
+        def meanwhile(step: str) -> None:
+            if step == "written":
+                other = COMMAND.replace("size 8", "size 16 --tp-size 4")
+                world.machine.files[FOREIGN] = foreign(other)
+
+        record = await applied(world, meanwhile, policy="never")
+        assert record.ending == "failed"
+        assert record.cause is not None
+        title = "the unit's command is not the expected one: tp-size is 4, expected not set"
+        assert record.cause["title"] == f"{title} ({FOREIGN} decides over it)"
+        found = {each["name"]: each for each in record.proofs}
+        assert found[BLOCK]["outcome"] == "in force"
+        assert found["tp-size"]["outcome"] == "not taken"
+        assert found["tp-size"]["reason"] == f"{FOREIGN} decides over it"
+
+    in_virtual_time(work())
+
+
+def test_a_drop_in_that_systemd_has_not_read_yet_is_seen_in_the_plan() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        control = world.control()
+        world.machine.files[FOREIGN] = "[Service]\nNice=5\n"
+        plan = await control.plan(Request(flags={BLOCK: 16}))
+        (finding,) = [each for each in plan.findings if each.rule == "drop-in-not-read"]
+        assert (finding.level, FOREIGN in finding.text) == (Level.WARNING, True)
+        world.machine.files[FOREIGN] = foreign(COMMAND)
+        with pytest.raises(NotPossible, match="would hide a change") as refused:
+            await control.plan(Request(flags={BLOCK: 16}))
+        assert "rename it" in refused.value.remedy
+
+    in_virtual_time(work())
+
+
+def test_what_was_so_before_is_not_the_changes_doing() -> None:
+    """A wrapper that adds a flag of its own keeps nobody from a change, and is told."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(adds=("--log-level", "debug")))
+        record = await applied(world)
+        assert record.ending == "in force", record.cause
+        assert record.doubt == "as before the change, log-level is debug, expected not set"
+        world.machine.script.adds = ("--log-level", "info")
+        record = await applied(world, flags={BLOCK: 4}, policy="never")
+        assert record.ending == "failed"
+        assert "log-level is info, expected not set" in str(record.cause)
+
+    in_virtual_time(work())
+
+
+def test_a_rollback_without_a_record_of_its_command_is_proved_by_the_units_files() -> None:
+    """An older ddtui has kept the drop-in only; another one decides over it."""
+
+    async def work(meddled: bool) -> ChangeRecord:
+        world = ChangeWorld(Script(fails=lambda argv: argv[-1] == "16"))
+        proved = foreign(COMMAND.replace("size 8", "size 12"))
+        old = ChangeRecord(
+            id="old", kind="apply", host="ct200", unit="llm.service", who="x", began=1.0,
+            ended=2.0, ending="rolled back", state={"proved": proved},
+        )  # fmt: skip
+        world.store.put(old)
+        # Not as written: what runs is no configuration to go back to.
+        world.machine.files[FRAGMENT] = UNIT_TEXT.replace("size 8", "size 10")
+
+        def meanwhile(step: str) -> None:
+            if step == "rolling back" and meddled:
+                world.machine.files[FOREIGN] = foreign(COMMAND.replace("size 8", "size 14"))
+
+        return await applied(world, meanwhile)
+
+    record = in_virtual_time(work(meddled=False))
+    assert (record.ending, record.doubt) == ("rolled back", "")
+    assert record.state["expected"]["argv"][-1] == "12"
+    record = in_virtual_time(work(meddled=True))
+    assert record.ending == "degraded"
+    assert f"{BLOCK} is 14, expected 12" in record.steps[-1].detail
+
+
+@pytest.mark.parametrize("policy", ["always", "ask"])
+def test_an_engine_that_somebody_stopped_is_not_started_again(policy: str) -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script())
+
+        orders: list[asyncio.Task[None]] = []
+
+        async def stop() -> None:
+            await asyncio.sleep(3)
+            await world.machine.stop()
+
+        def meanwhile(step: str) -> None:
+            if step == "loading":
+                orders.append(asyncio.create_task(stop()))
+
+        record = await applied(world, meanwhile, policy=policy)
+        await asyncio.gather(*orders)
+        assert record.ending == "failed"
+        assert (world.machine.active, world.machine.starts) == ("inactive", 2)
+        said = record.steps[-1].detail
+        assert "somebody stopped the unit meanwhile; it is not started again" in said
+        assert "THE ENGINE IS DOWN" in said
+        assert record.cause is not None
+        assert "ddtui rollback" in record.cause["remedy"]
+
+    in_virtual_time(work())
+
+
+def test_an_engine_that_is_stopped_as_soon_as_it_starts_is_not_started_again() -> None:
+    """Stopped before anyone has looked at it: as if the order to start had been lost."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(stop=0.0, stopped_at_once=True))
+        record = await applied(world)
+        assert record.ending == "failed"
+        assert (world.machine.active, world.machine.starts) == ("inactive", 2)
+        assert "somebody stopped the unit meanwhile" in record.steps[-1].detail
+
+    in_virtual_time(work())
+
+
+def test_an_engine_that_ends_by_itself_is_rolled_back() -> None:
+    """The same without anyone's order: exit status 0, in the middle of its load."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script())
+
+        def meanwhile(step: str) -> None:
+            if step == "loading" and world.machine.starts == 2:
+                loop = asyncio.get_running_loop()
+                loop.call_later(3, world.machine.ends_well)
+
+        record = await applied(world, meanwhile)
+        assert (record.ending, world.machine.starts) == ("rolled back", 3)
+
+    in_virtual_time(work())
+
+
+def reinstall(world: ChangeWorld, command: str) -> None:
+    """A package's script, or another admin: a new unit, and ddtui's drop-in gone."""
+    machine = world.machine
+    machine.files = {FRAGMENT: f"[Service]\nExecStart={command}"}
+    machine.loaded = dict(machine.files)
+
+
+def test_it_goes_back_past_a_replaced_unit_only_when_that_is_forced() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        assert (await applied(world)).ending == "in force"
+        reinstall(world, COMMAND.replace("/models/kimi", "/models/kimi-2"))
+        control = world.control()
+        plan = await control.rollback_plan()
+        (finding,) = [each for each in plan.findings if each.rule == "unit-replaced"]
+        assert plan.blocked
+        assert FRAGMENT in finding.text
+        assert "--force" in finding.remedy
+        with pytest.raises(NotPossible, match="is not the one that this was in force with"):
+            await control.rollback()
+        assert DROP_IN not in world.machine.files
+        forced = await control.rollback_plan(force=True)
+        assert not forced.blocked
+        assert [each.rule for each in forced.findings] == ["unit-replaced"]
+        record = await rolled_back(world, force=True)
+        assert record.ending == "rolled back"
+        assert (running(world)[-1], running(world)[4]) == ("16", "/models/kimi")
+
+    in_virtual_time(work())
+
+
+def test_an_edit_beneath_is_said_when_ddtuis_command_is_taken_away() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        assert (await applied(world)).ending == "in force"
+        machine = world.machine
+        machine.files[FRAGMENT] = UNIT_TEXT.replace("size 8", "size 10")
+        plan = await world.control().rollback_plan()
+        (finding,) = [each for each in plan.findings if each.rule == "unit-replaced"]
+        assert finding.level is Level.WARNING
+        record = await rolled_back(world)
+        assert record.ending == "rolled back"
+        assert running(world)[-1] == "10"
+
+    in_virtual_time(work())
+
+
+def test_a_drop_in_of_another_hand_is_said_before_it_is_lost() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        assert (await applied(world)).ending == "in force"
+        own = world.machine.files[DROP_IN]
+        world.machine.files[DROP_IN] = own.replace("size 16", "size 4").replace("ada@", "bob@")
+        world.machine.loaded = dict(world.machine.files)
+        plan = await world.control().rollback_plan()
+        (finding,) = [each for each in plan.findings if each.rule == "drop-in-not-ours"]
+        assert "bob@desk" in finding.text
+        assert not plan.blocked
+
+    in_virtual_time(work())
+
+
+def test_a_failed_change_does_not_go_back_past_a_replaced_unit_either() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script(fails=lambda argv: argv[-1] == "16"))
+        assert (await applied(world, flags={BLOCK: 12})).ending == "in force"
+        await world.machine.stop()
+        reinstall(world, COMMAND.replace("/models/kimi", "/models/kimi-2"))
+        record = await applied(world)
+        assert not record.was_ready
+        assert record.ending == "rolled back"
+        assert not sets_anything(world.machine.files[DROP_IN])
+        assert (running(world)[-1], running(world)[4]) == ("8", "/models/kimi-2")
+
+    in_virtual_time(work())
+
+
+def test_a_rollback_that_shows_a_secret_says_so() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script(sight=FRAGMENT))
+        assert (await applied(world, flags={"api-key": "sk-4f9a8b7c6d5e"})).ending == "in force"
+        assert (await applied(world, flags={BLOCK: 4, "api-key": None})).ending == "in force"
+        plan = await world.control().rollback_plan()
+        (finding,) = [each for each in plan.findings if each.rule == "secret-in-sight"]
+        assert finding.level is Level.WARNING
+
+    in_virtual_time(work())
