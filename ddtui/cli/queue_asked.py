@@ -8,6 +8,7 @@ import msgspec
 
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.assignments import parse_assignments
+from ddtui.config.bench_plans import find_plan, load_plans
 from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.load import Loaded
 from ddtui.config.presets import merged
@@ -107,8 +108,6 @@ def _number_or_none(asked: Mapping[str, Value], known: Mapping[str, str], name: 
     return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
-def plan_named(_loaded: Loaded, name: str | None) -> BenchPlan | None:
+def plan_named(loaded: Loaded, name: str | None) -> BenchPlan | None:
     """The bench plan of this name; None where none is named. Raises ConfigError."""
-    if name is None:
-        return None
-    raise ConfigError.of(f"there is no bench plan {name[:80]!r}")
+    return None if name is None else find_plan(load_plans(loaded), name)

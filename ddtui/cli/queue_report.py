@@ -193,8 +193,12 @@ def _plan_text(plan: BenchPlan) -> str:
         for name, value in msgspec.to_builtins(plan).items()
         if name != "name" and value != default[name]
     }
-    options = ", ".join(f"{name} {value}" for name, value in own.items())
+    options = ", ".join(f"{name} {_option(value)}" for name, value in own.items())
     return clean(f"{plan.name or 'default'}{f' ({options})' if options else ''}")
+
+
+def _option(value: object) -> str:
+    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def _when(at: float) -> str:

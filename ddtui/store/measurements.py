@@ -12,11 +12,11 @@ import msgspec
 from sqlalchemy import Connection, Engine, RowMapping, Select, insert, select, update
 
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.experiment import Experiment
+from ddtui.core.experiment import Experiment, ExperimentState
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.store.database import failures, writing
 from ddtui.store.experiments import end_in
-from ddtui.store.queue_rows import touch
+from ddtui.store.queue_rows import locked, touch
 from ddtui.store.tables import measurements as table
 
 _COLUMNS = ("id", "host", "simulated", "unit", "configuration", "experiment", "began", "ended")
@@ -33,9 +33,16 @@ class Measurements:
         self._engine = engine
         self._where = where
 
-    def put(self, measurement: Measurement) -> None:
-        """Keep a measurement, new or as it is now."""
+    def put(self, measurement: Measurement, *, who: str | None = None) -> None:
+        """Keep a measurement, new or as it is now.
+
+        `who`: the runner of its experiment. Then Stale is raised, and nothing kept, where that does
+        not run any more or another runner has taken it over: one that slept must not write over
+        what the next one has measured.
+        """
         with self._writing("keep a measurement") as connection:
+            if who is not None:
+                locked(connection, measurement.experiment, {ExperimentState.RUNNING}, runner=who)
             _put(connection, measurement)
 
     def finish(

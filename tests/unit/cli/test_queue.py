@@ -81,6 +81,16 @@ def test_a_queue_from_its_begin_to_its_end(run: Run, queue: Any, store: Store) -
     assert shown["cleared"]
 
 
+def test_plans_are_named_or_the_default_one(run: Run, queue: Any, tmp_path: Path) -> None:
+    (tmp_path / "ddtui.toml").write_text("[bench.short]\nrepeats = 1\nconcurrency = [1, 8]\n")
+    (new,) = queue("add", "--set", "budget=4", "--plan", "short")
+    assert (new["plan"]["name"], new["plan"]["concurrency"]) == ("short", [1, 8])
+    assert queue("add", "--set", "budget=8")[0]["plan"]["name"] == ""
+    assert "short (concurrency 1 8, repeats 1)" in run("queue", "demo", "show", "1").stdout
+    assert queue("edit", "2", "--plan", "short")[0]["plan"] == new["plan"]
+    assert queue("add", "--like", "1", "--set", "topk=2")[0]["plan"] == new["plan"]
+
+
 def test_the_settings_of_a_queue(run: Run, queue: Any) -> None:
     assert queue("pause") == {"host": "demo", "simulated": True, "paused": True, "leave": "last"}
     assert queue("leave", "best")["leave"] == "best"

@@ -261,12 +261,15 @@ def test_who_lost_an_experiment_can_write_nothing_of_it(store: Store) -> None:
         lambda: kept.end(done, who="sleeper", at=8.0),
         lambda: kept.give_back("a", who="sleeper", at=8.0),
         lambda: store.measurements.finish(done, measurement("m"), who="sleeper", at=8.0),
+        lambda: store.measurements.put(measurement("m", experiment="a"), who="sleeper"),
     )
     for call in late:
         with pytest.raises(Stale, match="run by next"):
             call()
     assert store.measurements.get("m") is None
     assert kept.get("a") == over
+    store.measurements.put(measurement("m", experiment="a"), who="next")
+    assert store.measurements.get("m") is not None
 
 
 def test_steps_are_logged_and_tell_of_a_wish_to_cancel(store: Store) -> None:
