@@ -39,6 +39,11 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     """Why a cell may not be of this configuration alone; empty when none that counts is."""
 
     @property
+    def first(self) -> Measurement:
+        """The oldest of its measurements: enough for what all of them share."""
+        return self.members[0]
+
+    @property
     def newest(self) -> Measurement:
         """The last measurement that counts; where none does, the last one."""
         inside = [each for each in self.members if each.id in self.counted]

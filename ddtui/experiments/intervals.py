@@ -103,7 +103,9 @@ def _variance_of_mean(figure: Spread) -> tuple[float, float] | None:
     """Of the mean logarithm, with its degrees of freedom; None for a single repeat."""
     logs = _logs(figure)
     if len(logs) > 1:
-        return statistics.variance(logs) / len(logs), len(logs) - 1.0
+        mean = statistics.fmean(logs)
+        squares = math.fsum((each - mean) ** 2 for each in logs)
+        return squares / (len(logs) - 1) / len(logs), len(logs) - 1.0
     if not figure.low < figure.high or figure.low <= 0:
         return None
     # Somebody else's interval, without the repeats that it is of.

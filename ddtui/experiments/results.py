@@ -25,6 +25,8 @@ from ddtui.experiments.rows import Circumstances, Row, failed_rows, measured_row
 
 __all__ = ["Note", "ResultsError", "ResultsView", "Row", "results_view"]
 
+_USABLE = frozenset(MeasurementState) - {MeasurementState.FAILED}
+
 
 class ResultsView(msgspec.Struct, frozen=True, kw_only=True):
     """All results of one host, compared at one concurrency."""
@@ -72,12 +74,9 @@ def results_view(
     """
     safe = [showable.measurement(each) for each in measurements]
     queue = [showable.experiment(each) for each in experiments]
+    simulated = any(each.simulated for each in safe) or any(each.simulated for each in queue)
     failed = [each for each in safe if each.state is MeasurementState.FAILED]
-    groups = grouped(
-        each
-        for each in safe
-        if (each.cells or each.coding) and each.state is not MeasurementState.FAILED
-    )
+    groups = grouped(each for each in safe if each.state in _USABLE and (each.cells or each.coding))
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
@@ -94,12 +93,12 @@ def results_view(
         experiments=tuple(queue),
         several_units=len({each.unit for each in safe}) > 1,
     )
-    rows = [*(measured_row(each, around) for each in groups), *failed_rows(around, failed)]
-    varying = varying_knobs([row.knobs for row in rows if row.state != "failed"])
-    ordered = _ordered(rows, varying)
+    good = [measured_row(each, around) for each in groups]
+    varying = varying_knobs([row.knobs for row in good])
+    ordered = _ordered([*good, *failed_rows(around, failed)], varying)
     return ResultsView(
         host=host,
-        simulated=any(each.simulated for each in safe) or any(each.simulated for each in queue),
+        simulated=simulated,
         concurrency=at,
         baseline=next((row.title for row in ordered if row.is_baseline), ""),
         margin=margin,

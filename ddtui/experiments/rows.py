@@ -174,7 +174,7 @@ def failed_rows(around: Circumstances, failed: Sequence[Measurement]) -> Iterato
 
     One whose configuration was measured after all is no row: `measured_row` flags it.
     """
-    known = {each.newest.configuration for each in around.groups} - {""}
+    known = {each.first.configuration for each in around.groups} - {""}
     queue = around.experiments
     used = {each.id for group in around.groups for each in experiments_of(group, queue)}
     latest: dict[str, Experiment] = {}
@@ -195,18 +195,17 @@ def reference_for(group: Group, around: Circumstances) -> Group | None:
     """The baseline's group of the same work: of the same engine version where there is one."""
     if around.baseline is None:
         return None
-    configuration = around.baseline.newest.configuration
+    configuration, work = around.baseline.first.configuration, work_of(group.first)
     same = [
         each
         for each in around.groups
-        if each.newest.configuration == configuration
-        and work_of(each.newest) == work_of(group.newest)
+        if each.first.configuration == configuration and work_of(each.first) == work
     ]
     if group in same:
         return group
-    version = group.newest.provenance.engine_version
+    version = group.first.provenance.engine_version
     return next(
-        (each for each in reversed(same) if each.newest.provenance.engine_version == version),
+        (each for each in reversed(same) if each.first.provenance.engine_version == version),
         same[-1] if same else None,
     )
 
@@ -332,10 +331,11 @@ def _flags(group: Group, cell: Cell | None, reference: Group | None) -> Iterator
 
 def _failures(group: Group, around: Circumstances) -> Iterator[str]:
     """Experiments of the same configuration that failed before or after."""
-    inside = {each.id for each in group.members}
+    inside, configuration = {each.id for each in group.members}, group.first.configuration
     for each in around.experiments:
-        same = group.newest.configuration and each.configuration == group.newest.configuration
-        if same and each.state is ExperimentState.FAILED and each.measurement not in inside:
+        if not configuration or each.configuration != configuration:
+            continue
+        if each.state is ExperimentState.FAILED and each.measurement not in inside:
             yield f"another try failed: {(each.cause or {}).get('title') or 'cause not recorded'}"
 
 

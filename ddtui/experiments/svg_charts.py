@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 820, 400
 _LEFT, _TOP, _RIGHT, _BOTTOM = 78, 48, 236, 58
 _LEGEND = 31
 """Characters of a legend's line."""
-_FADE = 0.55
+_FADE = 0.72
 """Strength of a field from which its text is set in the ground's colour."""
 
 _LIGHT = ("#0066a8", "#c44e00", "#00855f", "#b3478a", "#a87400", "#2b9bd8", "#6b4fa0", "#5c6670")
@@ -87,7 +87,7 @@ def sheet(charts: Sequence[AnyChart], title: str) -> Svg:
     return whole
 
 
-def nice_ticks(low: float, high: float, most: int = 6) -> list[float]:
+def nice_ticks(low: float, high: float, most: int = 8) -> list[float]:
     """Round values between two bounds: at most `most`, steps of 1, 2 or 5 times a power of ten."""
     if not high > low:
         return [low]

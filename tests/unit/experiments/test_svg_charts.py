@@ -171,7 +171,7 @@ def test_any_text_is_only_text(title: str, label: str) -> None:
 def test_ticks_are_few_and_inside(low: float, width: float) -> None:
     high = low + width
     ticks = nice_ticks(low, high)
-    assert len(ticks) <= 7
+    assert len(ticks) <= 9
     slack = width * 1e-6
     assert all(low - slack <= tick <= high + slack for tick in ticks)
 
