@@ -120,7 +120,10 @@ class UnitActions:
         return parse_look(lines)
 
     async def missing_rights(self) -> list[str]:
-        """Lines for sudoers that are missing for what a reconfiguration runs as root."""
+        """Lines for sudoers that are missing for what a reconfiguration runs as root.
+
+        Of what sudo allows with a password only as well: nobody is there to type it.
+        """
         if self.scope == "user":
             return []
         commands = rights.commands_for(self.unit)
@@ -129,8 +132,13 @@ class UnitActions:
         if "@end" not in lines:
             raise ActionFailed(f"cannot ask for the rights on the host: {_said(answer)}")
         user = next((line.split()[1] for line in lines if line.startswith("@user ")), "USER")
-        missing = [line.removeprefix("@missing ") for line in lines if line.startswith("@missing")]
-        return [rights.sudoers_line(user, each) for each in missing]
+        missing = {line.removeprefix("@missing ") for line in lines if line.startswith("@missing")}
+        listing = [line.removeprefix("@rule ") for line in lines if line.startswith("@rule ")]
+        return [
+            rights.sudoers_line(user, each)
+            for each in commands
+            if each in missing or rights.wants_password(listing, each)
+        ]
 
     async def verify(self, text: str) -> Verified:
         """What systemd-analyze says of the unit with this drop-in; nothing is changed."""

@@ -6,6 +6,7 @@ Rules are read from `sudo -n -l` (format: sudo(8)); nothing is run with them her
 from __future__ import annotations
 
 import re
+from fnmatch import fnmatchcase
 
 from ddtui.control.unit_command import DROP_IN_NAME
 
@@ -59,6 +60,45 @@ def granted(rules: list[str]) -> set[str]:
             if without_password:
                 found.add(re.sub(r"\\([\\,:=])", r"\1", command))
     return found
+
+
+def wants_password(listing: list[str], command: str) -> bool:
+    """Whether sudo, which allows a command, surely wants a password for it, by `sudo -n -l`.
+
+    The last rule that matches decides (sudoers(5)). False as well where the listing does not tell:
+    by a pattern that is not read here, or defaults that may do without a password.
+    """
+    lines = [line.strip() for line in listing]
+    begin = next((at + 1 for at, line in enumerate(lines) if "may run the following" in line), 0)
+    if re.search(r"!authenticate|exempt_group|timestamp_type", " ".join(lines[:begin])):
+        return False
+    last: bool | None = None
+    for rule in _unfolded([line for line in lines[begin:] if line]):
+        match = re.match(r"\((?:root|ALL)(?:\s*:\s*[^)]*)?\)\s*(.*)", rule)
+        wants = True
+        for part in re.split(r"(?<!\\),\s*", match[1]) if match is not None else ():
+            tags, pattern = _tags(part.strip())
+            wants = (wants or "PASSWD" in tags) and "NOPASSWD" not in tags
+            fits = _fits(re.sub(r"\\([\\,:=])", r"\1", pattern), command)
+            if fits is None:
+                return False
+            last = wants if fits else last
+    return last is True
+
+
+def _fits(pattern: str, command: str) -> bool | None:
+    """Whether a rule's command is the given one; None where that is not told here."""
+    if pattern.startswith(("^", "sha2", "!")) or " ^" in pattern:
+        return None
+    if pattern == "ALL":
+        return True
+    path, _, arguments = pattern.partition(" ")
+    program, _, given = command.partition(" ")
+    if path.endswith("/"):
+        path += "*"
+    if not fnmatchcase(program, path) or path.count("/") != program.count("/"):
+        return False
+    return not arguments or fnmatchcase(given, "" if arguments == '""' else arguments)
 
 
 def _unfolded(rules: list[str]) -> list[str]:

@@ -258,10 +258,15 @@ echo "@user $(id -un) $UID"
 [ "$UID" = 0 ] || for command in "$@"; do
   sudo -n -l $command >/dev/null 2>&1 </dev/null || echo "@missing $command"
 done
+# Asked for a command, sudo does not say whether it would want a password; its list does.
+[ "$UID" = 0 ] || sudo -n -l 2>/dev/null </dev/null | while IFS= read -r line; do
+  echo "@rule $line"
+done
 echo "@end"
 """,
 )
-"""Arguments: commands. Prints `@missing COMMAND` for each that sudo does not allow."""
+"""Arguments: commands. Prints `@missing COMMAND` for each that sudo does not allow, and the lines
+of `sudo -n -l` behind `@rule`. Nothing is run as root."""
 
 LOCK = Program(
     "ddtui:lock",

@@ -1,0 +1,53 @@
+"""Rights that sudo grants only with a password are none: nobody is there to type it."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddtui.control.rights import wants_password
+
+COMMAND = "/usr/bin/systemctl stop llm.service"
+ALL = "(ALL : ALL) ALL"
+FREE = "(root) NOPASSWD: /usr/bin/systemctl stop llm.service"
+
+
+def listed(*rules: str, defaults: str = "env_reset, mail_badpass") -> list[str]:
+    """As sudo 1.9 prints it."""
+    head = ["Matching Defaults entries for ops on ct200:", f"    {defaults}", ""]
+    return [
+        *head,
+        "User ops may run the following commands on ct200:",
+        *(f"    {r}" for r in rules),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rules", "wants"),
+    [
+        ([ALL], True),
+        ([FREE], False),
+        ([ALL, FREE], False),
+        ([FREE, ALL], True),  # the last one counts
+        (["(root) /usr/bin/systemctl"], True),
+        (["(root) NOPASSWD: /usr/bin/systemctl"], False),
+        (["(root) NOPASSWD: /usr/bin/systemctl * llm*"], False),
+        (["(root) NOPASSWD: /usr/bin/"], False),
+        (['(root) /usr/bin/systemctl stop *, NOPASSWD: /usr/bin/systemctl ""'], True),
+        (["(root) NOPASSWD: /bin/a, PASSWD: /usr/bin/systemctl stop *"], True),
+        (["(www) ALL", FREE], False),
+        ([], False),
+        (["(root) ^/usr/bin/systemctl .*$"], False),  # not read here
+        ([r"(root) /usr/bin/tee /etc/systemd/system/llm.service.d/50-ddtui.conf\:x"], False),
+        (["(root) NOPASSWD: /usr/bin/systemctl", "start llm.service, /usr/bin/systemctl stop",
+          "llm.service"], False),  # folded
+    ],
+)  # fmt: skip
+def test_the_last_rule_that_fits_decides(rules: list[str], wants: bool) -> None:
+    assert wants_password(listed(*rules), COMMAND) is wants
+
+
+@pytest.mark.parametrize(
+    "defaults", ["!authenticate", "env_reset, exempt_group=wheel", "timestamp_type=global"]
+)
+def test_defaults_that_may_do_without_a_password_leave_it_open(defaults: str) -> None:
+    assert not wants_password(listed(ALL, defaults=defaults), COMMAND)
