@@ -31,7 +31,6 @@ from ddtui.hosts.base import HostError
 from ddtui.store import Store, StoreError
 from ddtui.ui.source import (
     ControlProblem,
-    PastChange,
     PresetView,
     ProofView,
     Question,
@@ -70,7 +69,9 @@ class ControlOfHost:
         self._trouble: ControlProblem | None = None
         self._left: ChangeRecord | None = None
         self._holder = ""
-        self._history: tuple[PastChange, ...] = ()
+        self._records: list[ChangeRecord] = []
+        self._history: tuple[ReconfigurationView, ...] | None = None
+        """Views of the records, made when they are first asked for."""
 
     # ---- what is known -------------------------------------------------------------------------
 
@@ -90,32 +91,25 @@ class ControlOfHost:
         return self._holder
 
     @property
-    def history(self) -> Sequence[PastChange]:
+    def history(self) -> Sequence[ReconfigurationView]:
         """See ControlSource."""
+        if self._history is None:
+            self._history = tuple(view_of(each, "", None) for each in self._records)
         return self._history
 
     async def look(self) -> None:
         """See ControlSource."""
         with_us = self._task is not None and not self._task.done()
         try:
-            self._holder = "" if with_us else await self._control.holder()
             records = await self._control.history()
+            if records != self._records:  # it is kept here: it can be read without the host
+                self._records, self._history = records, None
+            self._holder = "" if with_us else await self._control.holder()
         except (HostError, StoreError) as error:
             raise _problem(error) from error
         self._left = None
         if records and not records[0].ending and not with_us:
             self._left = records[0]
-        self._history = tuple(
-            PastChange(
-                each.kind,
-                each.preset,
-                each.who,
-                each.began,
-                each.ending,
-                None if each.ended is None else each.ended - each.began,
-            )
-            for each in records
-        )
 
     # ---- presets -------------------------------------------------------------------------------
 
@@ -330,6 +324,7 @@ def view_of(
         ended=record.ended,
         steps=_steps(record, said),
         ending=record.ending,
+        doubt=record.doubt,
         changes=tuple(msgspec.convert(record.changes, list[Change])),
         proofs=tuple(
             ProofView(

@@ -22,6 +22,7 @@ class Scope(enum.StrEnum):
     LOG = "log"
     HOSTS = "hosts"
     PRESETS = "presets"
+    HISTORY = "history"
 
 
 class Group(enum.StrEnum):
@@ -79,6 +80,7 @@ _APP = (
     Action("app.log", "Log", "Show the unit's journal", ("2",), Group.GO, footer=True),
     Action("app.hosts", "Hosts", "Show all configured hosts", ("3",), Group.GO, footer=True),
     Action("app.presets", "Presets", "Show the presets, and apply one", ("4",), Group.GO, True),
+    Action("app.history", "History", "Show the changes made from this machine", ("H",), Group.GO),
     Action(
         "app.reconnect",
         "Try now",
@@ -236,6 +238,15 @@ _MONITOR = (
     ),
 )
 
+
+def _steps(scope: Scope, what: str) -> tuple[Action, Action]:
+    """Moving in a screen's list."""
+    return (
+        Action(f"{scope}.down", "Down", f"One {what} down", ("j",), Group.MOVE),
+        Action(f"{scope}.up", "Up", f"One {what} up", ("k",), Group.MOVE),
+    )
+
+
 _PRESETS = (
     Action(
         "presets.apply",
@@ -269,6 +280,13 @@ _PRESETS = (
         Group.COPY,
         footer=True,
     ),
+    Action(
+        "presets.copy",
+        "Copy",
+        "Copy what is told of the preset, lines meant for the host among it",
+        ("y",),
+        Group.COPY,
+    ),
     Action("presets.filter", "Filter", "Show only some presets", ("/",), Group.SEARCH, True),
     Action(
         "presets.cancel",
@@ -278,8 +296,7 @@ _PRESETS = (
         Group.SEARCH,
     ),
     Action("presets.reload", "Reload", "Read the presets and plan again", ("r",), Group.SHOW),
-    Action("presets.down", "Down", "One preset down", ("j",), Group.MOVE),
-    Action("presets.up", "Up", "One preset up", ("k",), Group.MOVE),
+    *_steps(Scope.PRESETS, "preset"),
     Action(
         "presets.page-down",
         "Further",
@@ -296,6 +313,19 @@ _PRESETS = (
     ),
 )
 
+_HISTORY = (
+    Action(
+        "history.open",
+        "Details",
+        "Show the highlighted change in full: what was asked, how it ended, each step",
+        ("o",),
+        Group.SHOW,
+        footer=True,
+    ),
+    Action("history.reload", "Reload", "Read the history again", ("r",), Group.SHOW, True),
+    *_steps(Scope.HISTORY, "change"),
+)
+
 _HOSTS = (
     Action(
         "hosts.open",
@@ -305,8 +335,7 @@ _HOSTS = (
         Group.HOST,
         footer=True,
     ),
-    Action("hosts.down", "Down", "One host down", ("j",), Group.MOVE),
-    Action("hosts.up", "Up", "One host up", ("k",), Group.MOVE),
+    *_steps(Scope.HOSTS, "host"),
 )
 
 ACTIONS: tuple[Action, ...] = (
@@ -317,6 +346,7 @@ ACTIONS: tuple[Action, ...] = (
     *_LOG_SHOW,
     *_HOSTS,
     *_PRESETS,
+    *_HISTORY,
 )
 """All actions, in the order in which the help lists them."""
 

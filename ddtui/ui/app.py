@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Hashable, Sequence
 
 from rich.console import RenderableType
+from textual import events
 from textual.app import App
 
 from ddtui.config.hosts import HostTarget
@@ -19,15 +20,18 @@ from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.control_desk import LOOK_INTERVAL, ControlDesk
 from ddtui.ui.driver import TerminalDriver
 from ddtui.ui.glyphs import ASCII, UNICODE
+from ddtui.ui.in_turn import InTurn, Typed
 from ddtui.ui.keymap import read_keymap
 from ddtui.ui.palette import PALETTE_CSS, ActionCommands, Palette, ThemeCommands
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.help import HelpScreen
+from ddtui.ui.screens.history import HistoryScreen
 from ddtui.ui.screens.hosts import HostsScreen, SwitchHost
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
+from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.shown import Shown, urgent_change, urgent_key
 from ddtui.ui.source import ControlSource, LiveSource, UiSettings
 from ddtui.ui.widgets.log_tail import TAIL
@@ -36,7 +40,7 @@ CHECK_INTERVAL = 0.25
 """Seconds between two looks for what must be painted at once: a change of state."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _HINTED = ("app.reconnect", "app.log", "app.decide", "presets.edit")
-_OF_CONTROL = frozenset({"presets", "rollback", "restart", "decide"})
+_OF_CONTROL = frozenset({"presets", "history", "rollback", "restart", "decide"})
 
 
 class DdtuiApp(App[object], inherit_bindings=False):
@@ -87,6 +91,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._urgent: Hashable = None
         self._closing_down = False
         super().__init__(driver_class=TerminalDriver)
+        self._in_turn = InTurn(self, super().on_event)
         self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
         self.desk: ControlDesk | None = None
@@ -116,6 +121,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self.install_screen(HostsScreen(self._hosts, self.source.name), "hosts")
         if self.desk is not None:
             self.install_screen(PresetsScreen(self.desk), "presets")
+            self.install_screen(HistoryScreen(self.desk), "history")
             self.set_interval(LOOK_INTERVAL, self._look)
         await self.push_screen(MonitorScreen())
         self.paint()
@@ -136,6 +142,12 @@ class DdtuiApp(App[object], inherit_bindings=False):
 
     def _end_by_signal(self, number: int) -> None:
         self.exit(return_code=128 + number)
+
+    async def on_event(self, event: events.Event) -> None:
+        if isinstance(event, Typed) and not event.is_forwarded:
+            await self._in_turn.take(event)
+        else:
+            await super().on_event(event)
 
     # ---- painting ---------------------------------------------------------------------------
 
@@ -193,7 +205,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
             return
         changing = desk.view is not None and not desk.view.ending
         unknown = not desk.looked and self.source.snapshot(self.clock()).unit is not None
-        shown = any(isinstance(each, PresetsScreen) for each in self.screen_stack)
+        shown = any(isinstance(each, PresetsScreen | HistoryScreen) for each in self.screen_stack)
         if changing or shown or unknown:
             await desk.look()
 
@@ -223,7 +235,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
             return False
         if action == "decide":
             return self.desk is not None and self.desk.can_decide
-        if action == "command_palette" and isinstance(self.screen, ConfirmScreen):
+        if action == "command_palette" and isinstance(self.screen, ConfirmScreen | WaitingScreen):
             return False  # a question takes all keys itself
         return super().check_action(action, parameters)
 
@@ -274,6 +286,10 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def action_presets(self) -> None:
         """Show the presets."""
         self._go("presets")
+
+    def action_history(self) -> None:
+        """Show the changes made from this machine."""
+        self._go("history")
 
     def action_rollback(self) -> None:
         """Ask, and bring back what was in force before the last change."""

@@ -12,9 +12,11 @@ from textual.worker import Worker
 from ddtui.core.clock import Clock
 from ddtui.core.launch import Plan, Request
 from ddtui.core.snapshot import Snapshot
+from ddtui.ui import format as fmt
 from ddtui.ui import questions
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.screens.confirm import ConfirmScreen, Words
+from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.source import ControlProblem, ControlSource, Question, ReconfigurationView
 from ddtui.ui.widgets.reconfiguration import visible
 
@@ -52,7 +54,6 @@ class ControlDesk:
         self._dismissed = ""
         self._asked: set[str] = set()
         self._open_question: tuple[str, ConfirmScreen] | None = None
-        self._working = False
 
     # ---- what is shown ----------------------------------------------------------------------
 
@@ -84,6 +85,8 @@ class ControlDesk:
 
     def tick(self) -> None:
         """Called often: ask what must be decided, close what no longer must, tell of trouble."""
+        if isinstance(self._app.screen, WaitingScreen):
+            return  # it must be on top when what it waits for is there
         problem = self.control.take_trouble()
         if problem is not None:
             self._tell("It came to nothing", problem)
@@ -98,7 +101,7 @@ class ControlDesk:
             return
         if self.read_only or view is None or question is None or question.id in self._asked:
             return
-        if not isinstance(self._app.screen, ConfirmScreen):
+        if not self.asking:
             self._ask_question(question, view, unasked=True)
 
     async def look(self) -> None:
@@ -119,7 +122,8 @@ class ControlDesk:
         async def prepared() -> Plan:
             return await self.control.plan(request)
 
-        self._plan_and_ask("Apply", prepared, self._ask_apply)
+        title = f"Apply {fmt.clean(request.preset)[:48]}".strip()
+        self._plan_and_ask(title, prepared, self._ask_apply)
 
     def rollback(self) -> None:
         """Show what would come back, and roll back when that is confirmed."""
@@ -149,7 +153,7 @@ class ControlDesk:
         view = self.control.reconfiguration
         if view is None or not self.carrying_on:
             then()
-        elif not isinstance(self._app.screen, ConfirmScreen):
+        elif not self.asking:
             self._ask(questions.leave_words(view, host), then)
 
     # ---- within -----------------------------------------------------------------------------
@@ -160,21 +164,27 @@ class ControlDesk:
         prepare: Callable[[], Awaitable[Any]],
         ask: Callable[[Any, bool], None],
     ) -> None:
-        if self.read_only or self._working or isinstance(self._app.screen, ConfirmScreen):
+        if self.read_only or self.asking:
             return
         if (problem := self._under_way()) is not None:
             self._tell(f"{title}: not possible now", problem)
             return
-        self._working = True
 
         async def work() -> None:
-            await self._prepared(title, prepare, ask)
+            await self._prepared(title, waiting, prepare, ask)
 
-        _worker: Worker[None] = self._app.run_worker(work, group="control")
+        def give_up() -> None:
+            worker.cancel()
+
+        # From here on keys reach the question, or what stands in its place.
+        waiting = WaitingScreen(title, "Looking at the host, and working out what changes", give_up)
+        self._app.push_screen(waiting)
+        worker: Worker[None] = self._app.run_worker(work, group="control")
 
     async def _prepared(
         self,
         title: str,
+        waiting: WaitingScreen,
         prepare: Callable[[], Awaitable[Any]],
         ask: Callable[[Any, bool], None],
     ) -> None:
@@ -183,12 +193,17 @@ class ControlDesk:
             await self.control.look()
             plan = await prepare()
         except ControlProblem as problem:
+            waiting.dismiss(None)
             self._tell(f"{title}: not possible now", problem)
             return
-        finally:
-            self._working = False
-        if not isinstance(self._app.screen, ConfirmScreen):
+        if waiting.is_current:
+            waiting.dismiss(None)
             ask(plan, self._clock() - began > SLOW)
+
+    @property
+    def asking(self) -> bool:
+        """Whether a question is open, or being worked out."""
+        return isinstance(self._app.screen, ConfirmScreen | WaitingScreen)
 
     def _under_way(self) -> ControlProblem | None:
         """What must end first."""

@@ -113,6 +113,24 @@ def ago(seconds: float | None) -> str:
     return f"{whole} s" if whole < 60 else f"{whole // 60} m"
 
 
+def seconds(span: float | None) -> str:
+    """A span, short ones to the tenth: 0.4 s, 12 s, 6 m 12 s."""
+    if span is None or not math.isfinite(span):
+        return NOTHING
+    return f"{max(0.0, span):.1f} s" if span < 9.95 else duration(span)
+
+
+def date(stamp: float | None, *, seconds: bool = False) -> str:
+    """A moment with its day, in the operator's time: 2026-09-21 14:03."""
+    if stamp is None or not math.isfinite(stamp):
+        return NOTHING
+    form = "%Y-%m-%d %H:%M:%S" if seconds else "%Y-%m-%d %H:%M"
+    try:
+        return datetime.fromtimestamp(stamp).astimezone().strftime(form)
+    except (OverflowError, OSError, ValueError):  # a stamp no calendar holds
+        return NOTHING
+
+
 def clock(stamp: float | None) -> str:
     """A moment as the operator's wall clock: 14:03:22."""
     if stamp is None or not math.isfinite(stamp):

@@ -21,17 +21,18 @@ class Glyphs:
     pending: str
     failed: str
     skipped: str
-    maybe: str
-    warn: str
+    chosen: tuple[str, str]
+    """Left and right of the button that is chosen."""
     frame: tuple[str, str, str, str, str, str]
     """Top left, top right, bottom left, bottom right, horizontal, vertical."""
     stale_horizontal: str
     """Horizontal line of a frame around figures that are out of date."""
     axis: str
     axis_tick: str
-    separator: str
     arrow: str
     """From what it was to what it becomes."""
+    maybe: str = "~"
+    warn: str = "!"
 
 
 UNICODE = Glyphs(
@@ -44,13 +45,11 @@ UNICODE = Glyphs(
     pending="·",
     failed="✗",
     skipped="–",
-    maybe="~",
-    warn="!",
+    chosen=("▸", "◂"),
     frame=("╭", "╮", "╰", "╯", "─", "│"),
     stale_horizontal="╌",
     axis="│",
     axis_tick="┤",
-    separator="·",
     arrow="→",
 )
 
@@ -64,12 +63,16 @@ ASCII = Glyphs(
     pending=".",
     failed="x",
     skipped="-",
-    maybe="~",
-    warn="!",
+    chosen=("[", "]"),
     frame=("+", "+", "+", "+", "-", "|"),
     stale_horizontal=".",
     axis="|",
     axis_tick="|",
-    separator="|",
     arrow="->",
 )
+
+
+def glyphs_of(app: object) -> Glyphs:
+    """The set that an app's settings ask for."""
+    settings = getattr(app, "settings", None)
+    return ASCII if settings is not None and settings.ascii else UNICODE

@@ -80,6 +80,8 @@ _KEPT_WHEN_FADED = frozenset({*_BADGES, Ink.TITLE, Ink.FRAME, Ink.WARN, Ink.BAD,
 """What still stands out on a panel whose figures are out of date: warnings, badges, no values."""
 
 
+_MOST_LINES = 200
+"""Lines of one text that are ever laid out."""
 _ASCII = str.maketrans({"…": "~", "–": "-", "°": " "})
 """What stands for the characters that numbers and cut texts are written with."""
 
@@ -190,10 +192,25 @@ def wrapped(text: str, width: int, ink: Ink = Ink.TEXT, *, indent: int = 0) -> l
     room = max(4, width - indent)
     lines = [
         piece
-        for line in wrap(clean(text), room) or [""]
+        for line in wrap(clean(text), room, break_on_hyphens=False) or [""]
         for piece in (chop_cells(line, room) if cell_len(line) > room else [line])
     ]
     return [Row(" " * indent).add(line, ink) for line in lines]
+
+
+def lines_of(text: str, width: int, ink: Ink = Ink.TEXT, *, indent: int = 0) -> list[Row]:
+    """Each line of a text by itself, what does not fit moved to the right below it.
+
+    So a line that is meant for a file or a shell is seen as one.
+    """
+    rows: list[Row] = []
+    for line in text.splitlines()[:_MOST_LINES]:
+        first, *rest = wrapped(line, width - indent, ink)
+        rows.append(Row(" " * indent).extend(first))
+        below = clean(line)[len(first.text) :].strip()
+        if rest:
+            rows += wrapped(below, width, ink, indent=indent + 4)
+    return rows
 
 
 def rows_text(rows: Iterable[Row], variables: Mapping[str, str]) -> Text:

@@ -82,8 +82,8 @@ class Palette(CommandPalette):
             try:
                 if self.is_current:
                     await _GATHER(self, search_value)
-            except NoMatches:  # closed meanwhile: there is no list any more
-                if self.is_current:
+            except NoMatches:
+                if self.query(CommandList):  # else it was closed meanwhile, or the app ends
                     raise
 
         group = self._GATHER_COMMANDS_GROUP

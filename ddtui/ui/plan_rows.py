@@ -8,7 +8,7 @@ from ddtui.core.launch import Change, ChangeKind, Finding, Level, Plan, Request,
 from ddtui.core.redact import redact_mapping
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import Ink, Row, wrapped
+from ddtui.ui.ink import Ink, Row, lines_of, wrapped
 
 NOT_SET = "not set"
 _MOST_TEXT = 2_000
@@ -112,7 +112,7 @@ def finding_rows(findings: Sequence[Finding], width: int, glyphs: Glyphs) -> lis
         if finding.reason:
             rows += wrapped(f"why: {finding.reason}", width, Ink.LABEL, indent=2)
         if finding.remedy:
-            rows += wrapped(f"do: {finding.remedy}", width, Ink.TEXT, indent=2)
+            rows += lines_of(f"do: {finding.remedy}", width, indent=2)
     return rows
 
 

@@ -8,10 +8,11 @@ from ddtui.core.launch import Plan
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import Ink, Row, wrapped
+from ddtui.ui.ink import Ink, Row, lines_of, wrapped
 from ddtui.ui.plan_rows import change_rows, finding_rows, verdict_row
 from ddtui.ui.screens.confirm import Words
 from ddtui.ui.source import ControlProblem, Question, ReconfigurationView
+from ddtui.ui.widgets.reconfiguration import proved_by
 
 _NOT_SERVING = frozenset(
     {
@@ -162,7 +163,7 @@ def question_words(question: Question, view: ReconfigurationView, snapshot: Snap
     """What a reconfiguration waits for. Putting it off answers nothing."""
 
     def body(width: int) -> Sequence[Row]:
-        rows = wrapped(question.text, width, Ink.BAD)
+        rows = [*wrapped(question.text, width, Ink.BAD), *proved_by(view, width)]
         if question.kind == "rollback":
             rows += _gap(
                 wrapped("Roll back: bring back what was in force before, and prove it.", width)
@@ -201,9 +202,7 @@ def problem_words(title: str, problem: ControlProblem) -> Words:
     """Why something cannot be done."""
 
     def body(width: int) -> Sequence[Row]:
-        rows = wrapped(problem.what, width, Ink.BAD)
-        lines = [row for line in problem.remedy.splitlines() for row in wrapped(line, width)]
-        return [*rows, *_gap(lines)]
+        return [*wrapped(problem.what, width, Ink.BAD), *_gap(lines_of(problem.remedy, width))]
 
     return Words(title, body, cancel="Close")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 
 from ddtui.core.log_buffer import LogBuffer
@@ -150,3 +150,19 @@ def urgent_change(view: ReconfigurationView | None) -> Hashable:
     question = view.question.id if view.question is not None else ""
     steps = tuple((each.name, each.status) for each in view.steps)
     return (view.id, steps, view.ending, question, view.interrupted)
+
+
+def plan_facts(shown: Shown) -> Hashable:
+    """What a plan depends on, as far as it is watched."""
+    shot = shown.snapshot
+    unit, info = shot.unit, shot.server_info
+    outside = sorted(each.pid for each in shot.processes if not each.in_unit)
+    arguments: Mapping[str, object] = info.arguments if info is not None else {}
+    return (
+        shot.link.state,
+        shot.readiness.state,
+        (unit.invocation, unit.command_line, unit.environment, unit.drop_ins) if unit else None,
+        tuple(outside),
+        shot.listener.owner if shot.listener is not None else None,
+        str(sorted((name, str(value)) for name, value in arguments.items())),
+    )

@@ -119,6 +119,8 @@ class ReconfigurationView(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepView, ...] = ()
     ending: str = ""
     """`in force`, `rolled back`, `failed`, `degraded`, `unknown`; empty while it goes on."""
+    doubt: str = ""
+    """What a proved ending is not proved by; empty where the server's own report proves it."""
     changes: tuple[Change, ...] = ()
     proofs: tuple[ProofView, ...] = ()
     cause: str = ""
@@ -147,17 +149,6 @@ class ReconfigurationView(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.kind} {self.preset}".strip()
 
 
-class PastChange(msgspec.Struct, frozen=True):
-    """One line of the history of changes made from this machine."""
-
-    kind: str
-    preset: str
-    who: str
-    began: float
-    ending: str
-    seconds: float | None = None
-
-
 class SavePlace(msgspec.Struct, frozen=True):
     """A file that presets can be saved to."""
 
@@ -179,8 +170,8 @@ class ControlSource(Protocol):
         ...
 
     @property
-    def history(self) -> Sequence[PastChange]:
-        """Earlier changes, the newest first, as of the last `look`."""
+    def history(self) -> Sequence[ReconfigurationView]:
+        """Changes of the unit made from this machine, the newest first, as of the last `look`."""
         ...
 
     def presets(self) -> Sequence[PresetView]:

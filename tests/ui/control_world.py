@@ -11,7 +11,6 @@ from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level, Plan, 
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.source import (
     ControlProblem,
-    PastChange,
     PresetView,
     ProofView,
     Question,
@@ -185,6 +184,37 @@ def in_force() -> ReconfigurationView:
     return replace(view, steps=steps, ended=NOW - 20, ending="in force", proofs=(proof,))
 
 
+def rolled_back() -> ReconfigurationView:
+    """An apply whose start failed, taken back with proof."""
+    view = failed("rolled back")
+    back = (
+        StepView("rolling back", StepStatus.DONE, NOW - 4_000, 0.4, "the operator decided so"),
+        StepView("loading", StepStatus.DONE, NOW - 3_999, 541.0, "ready (proved)"),
+        StepView("verifying", StepStatus.DONE, NOW - 3_458, 0.6),
+    )
+    return replace(
+        view,
+        id="r3",
+        preset="block16",
+        began=NOW - 4_700,
+        steps=view.steps[:-1] + back,
+        ended=NOW - 3_457,
+        changes=plan_of(PRESETS[1].request).changes,
+    )
+
+
+def history() -> tuple[ReconfigurationView, ...]:
+    """Changes of a day, the newest first: one that goes on, and each way to end."""
+    restart = replace(in_force(), id="r4", kind="restart", preset="", changes=(), proofs=())
+    return (
+        running("loading"),
+        replace(in_force(), id="r2", began=NOW - 2_400, ended=NOW - 1_812),
+        rolled_back(),
+        replace(failed(), id="r5", who="jonas@a-rather-long-machine-name", began=NOW - 90_000),
+        replace(restart, began=NOW - 180_000, ended=NOW - 179_400),
+    )
+
+
 ROLLBACK = Question("q1", "rollback", "CUDA out of memory while the KV cache was allocated")
 ORPHANS = Question("q2", "orphans", "left over from the last invocation: 4711 (sglang::schedul)")
 
@@ -198,7 +228,7 @@ class FakeControl:
         self.saved: list[tuple[str, Request, str]] = []
         self.reconfiguration: ReconfigurationView | None = None
         self.holder = ""
-        self.history: Sequence[PastChange] = ()
+        self.history: Sequence[ReconfigurationView] = ()
         self.listed = presets
         self.make_plan: Callable[[Request], Plan] = plan_of
         self.problem: ControlProblem | None = None

@@ -18,6 +18,7 @@ from ddtui.ui.app import DdtuiApp
 from ddtui.ui.keymap import default_keymap, read_keymap
 from ddtui.ui.palette import ActionCommands, actions_of, scope_of
 from ddtui.ui.screens.help import ABOUT, HelpScreen
+from ddtui.ui.screens.history import HistoryScreen
 from ddtui.ui.screens.hosts import HostsScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
@@ -30,6 +31,7 @@ PLACES: dict[Scope, type[App[Any]] | type[Screen[Any]]] = {
     Scope.LOG: LogScreen,
     Scope.HOSTS: HostsScreen,
     Scope.PRESETS: PresetsScreen,
+    Scope.HISTORY: HistoryScreen,
 }
 
 

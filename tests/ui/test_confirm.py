@@ -38,6 +38,9 @@ class Asking(App[object]):
         found = [each.id for each in self.question.query(Button) if each.has_class("-chosen")]
         return found[0] if found else None
 
+    def listens(self) -> bool:
+        return self.question.deliberation.listening(self.now)
+
     def disabled(self, button: str) -> bool:
         return self.question.query_one(button, Button).disabled
 
@@ -67,7 +70,7 @@ async def later(pilot: Pilot[object], seconds: float = SETTLE + 0.01) -> None:
 async def test_cancel_is_chosen_and_enter_cancels() -> None:
     app = Asking()
     async with app.run_test() as pilot:
-        assert app.chosen() is None
+        assert (app.chosen(), app.listens()) == ("cancel", False)
         await later(pilot, OPENING + 0.01)
         assert app.chosen() == "cancel"
         await send(pilot, "enter")
@@ -132,7 +135,7 @@ async def test_a_burst_typed_before_it_came_up_does_nothing() -> None:
         # A burst that goes on holds the question closed for as long as it lasts.
         await send(pilot, "right", each=BURST_QUIET - 0.01)
         await later(pilot, BURST_QUIET - 0.01)
-        assert app.chosen() is None
+        assert (app.chosen(), app.listens()) == ("cancel", False)
         await later(pilot, 0.02)
         assert app.chosen() == "cancel"
         assert app.answers == []
@@ -144,7 +147,7 @@ async def test_a_burst_while_it_listens_starts_it_anew() -> None:
         await send(pilot, "right")
         await send(pilot, "[", "C", "enter", each=GAP - 0.01)
         assert app.answers == []
-        assert app.chosen() is None
+        assert (app.chosen(), app.listens()) == ("cancel", False)
         await send(pilot, "enter", each=0.3)  # the torn-off end of the burst
         await later(pilot, 2.0)
         assert app.answers == []

@@ -117,9 +117,9 @@ async def test_installed_keys_replace_the_defaults() -> None:
             self.seen.append("log")
 
     app = Small()
-    read_keymap({"app.help": ["f5", "H"], "app.log": "?"}).install(app)
+    read_keymap({"app.help": ["f5", "Z"], "app.log": "?"}).install(app)
     async with app.run_test() as pilot:
-        await pilot.press("f1", "f5", "H", "question_mark", "2")
+        await pilot.press("f1", "f5", "Z", "question_mark", "2")
         assert app.seen == ["help", "help", "log"]
 
 

@@ -13,7 +13,9 @@ from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.widgets import Button, Static
 
+from ddtui.ui.copying import UNBROKEN, copy_text, plain
 from ddtui.ui.deliberate import OPENING, QUIET, Deliberation
+from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.ink import Row, rows_text
 from ddtui.ui.screens.modal import Modal
 
@@ -60,6 +62,7 @@ class ConfirmScreen(Modal[bool | None]):
     ConfirmScreen Button {
         margin-left: 2; height: 1; border: none; min-width: 12; padding: 0 1;
         background: $panel; color: $foreground; text-style: none;
+        &:disabled { color: $label; }
         &.-chosen { background: $primary; color: $background; text-style: bold; }
         &#do.-chosen { background: $error; color: $background; text-style: bold; }
     }
@@ -92,11 +95,6 @@ class ConfirmScreen(Modal[bool | None]):
         self._width = 0
 
     def compose(self) -> ComposeResult:
-        labels = {
-            "cancel": self.words.cancel,
-            "refuse": self.words.refuse,
-            "do": self.words.action,
-        }
         with Vertical() as box:
             box.border_title = Content(self.words.title)
             with VerticalScroll(can_focus=False):
@@ -106,7 +104,7 @@ class ConfirmScreen(Modal[bool | None]):
             yield Static(id="note")
             with Horizontal():
                 for answer in self._answers:
-                    button = Button(Content(labels[answer]), id=answer, compact=True)
+                    button = Button(self._label(answer, ""), id=answer, compact=True)
                     button.can_focus = False
                     button.active_effect_duration = 0
                     yield button
@@ -142,6 +140,8 @@ class ConfirmScreen(Modal[bool | None]):
             event.prevent_default()
             if isinstance(event, events.Paste):
                 self.deliberation.paste(event.time)
+            elif self._copies and event.key == "y":
+                self._copy()
             elif event.key in _SCROLL:
                 self.deliberation.moved(event.time)
                 for scroll in self.query(VerticalScroll):  # none before it is laid out
@@ -171,9 +171,12 @@ class ConfirmScreen(Modal[bool | None]):
             self._close(asked.answer)
             return
         now = self._clock()
-        chosen = asked.answers[asked.chosen] if asked.listening(now) else ""
+        chosen = asked.answers[asked.chosen]
         for button in self.query(Button):
             button.set_class(button.id == chosen, "-chosen")
+            label = self._label(button.id or "", chosen)
+            if button.label != label:
+                button.label = label
             button.disabled = button.id != "cancel" and not asked.word_given
         if self.words.typed:
             line = Content(f"Type {self.words.typed} to go on: ")
@@ -183,8 +186,32 @@ class ConfirmScreen(Modal[bool | None]):
         if (due := asked.due(now)) is not None:
             self.set_timer(max(0.01, due), self._when_due)
 
+    def _label(self, answer: str, chosen: str) -> Content:
+        """The word on a button; the chosen one is told by more than its colour."""
+        words = {
+            "cancel": self.words.cancel,
+            "refuse": self.words.refuse,
+            "do": self.words.action,
+        }
+        left, right = glyphs_of(self.app).chosen
+        word = words[answer]
+        return Content(f"{left} {word} {right}" if answer == chosen else f"  {word}  ")
+
     def _hint(self, now: float) -> str:
-        return "" if self.deliberation.listening(now) else "..."
+        if not self.deliberation.listening(now):
+            return "one moment ..."
+        if self._copies:
+            return "y copies this"
+        return "tab steps to a button, enter presses it, esc does neither"
+
+    @property
+    def _copies(self) -> bool:
+        """Whether a key copies what it says: only where no key could mean anything else."""
+        return not self.words.action
+
+    def _copy(self) -> None:
+        body = self.words.body
+        copy_text(self.app, body if isinstance(body, str) else plain(body(UNBROKEN)), "it")
 
     def _when_due(self) -> None:
         # Keys that came before this moment may still wait in the queues of app and screen.

@@ -16,7 +16,7 @@ from textual.widgets import Static
 
 from ddtui.config.paths import find_config
 from ddtui.ui.actions import Scope
-from ddtui.ui.glyphs import ASCII, UNICODE
+from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.palette import actions_of, keymap_of, scope_of
 from ddtui.ui.screens.modal import Modal
 
@@ -41,6 +41,11 @@ ABOUT = {
         "Presets, what each would change of the unit as it is configured now, and what speaks "
         "against it. Nothing is stopped before you have confirmed it, and nothing is stopped for "
         "what cannot work."
+    ),
+    Scope.HISTORY: (
+        "The changes of this unit that were made from this machine, the newest first: who asked "
+        "for what, how it ended, and with which proof or cause. Others' changes are not among "
+        "them. `ddtui history` prints the same, for all units of a host."
     ),
 }
 """What each screen is, in a few words."""
@@ -99,8 +104,7 @@ class HelpScreen(Modal[None]):
         self.query_one(VerticalScroll).scroll_relative(y=step, animate=False)
 
     def _about(self, scope: Scope) -> str:
-        settings = getattr(self.app, "settings", None)
-        glyphs = ASCII if settings is not None and settings.ascii else UNICODE
+        glyphs = glyphs_of(self.app)
         marks = {name: getattr(glyphs, name) for name in ("ok", "maybe", "pending", "failed")}
         return ABOUT[scope].format(**marks)
 

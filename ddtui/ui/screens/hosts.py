@@ -16,7 +16,7 @@ from ddtui.config.model import Config
 from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.glyphs import UNICODE
-from ddtui.ui.screens.live import LiveScreen
+from ddtui.ui.screens.live import ListScreen
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.header import Header, link_row
 from ddtui.ui.widgets.key_bar import KeyBar
@@ -30,7 +30,7 @@ class SwitchHost:
     name: str
 
 
-class HostsScreen(LiveScreen):
+class HostsScreen(ListScreen):
     """Lists hosts with what is configured, and what is known now of the one that is open."""
 
     BINDINGS = bindings(Scope.HOSTS)
@@ -84,14 +84,6 @@ class HostsScreen(LiveScreen):
         at = self.query_one(OptionList).highlighted
         if at is not None:
             self._go(self._hosts[at].name)
-
-    def action_down(self) -> None:
-        """One host down."""
-        self.query_one(OptionList).action_cursor_down()
-
-    def action_up(self) -> None:
-        """One host up."""
-        self.query_one(OptionList).action_cursor_up()
 
     @on(OptionList.OptionSelected)
     def _chosen(self, event: OptionList.OptionSelected) -> None:

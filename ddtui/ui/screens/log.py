@@ -15,7 +15,8 @@ from ddtui.core.clock import Clock, system_clock
 from ddtui.core.engine import Engine
 from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
-from ddtui.ui.log_files import suggest_file, write_copied, write_new
+from ddtui.ui.copying import copy_text
+from ddtui.ui.log_files import suggest_file, write_new
 from ddtui.ui.log_filter import BadPattern, Bars, Level, LogFilter, Starts, compile_search
 from ddtui.ui.log_lines import LogLines
 from ddtui.ui.palette import keymap_of
@@ -34,8 +35,6 @@ PAINT_INTERVAL = 0.25
 """Seconds between two paints of new lines."""
 SLICE = 0.012
 """Seconds of reading, filtering or searching between two looks for keys."""
-CLIPBOARD_LIMIT = 74_000
-"""Bytes that most terminals take into the clipboard at once."""
 _T = TypeVar("_T")
 
 
@@ -356,17 +355,7 @@ class LogScreen(LiveScreen):
             self.notify("There is no line to copy", severity="warning")
             return
         text = "\n".join(line.text for line in lines)
-        self.app.copy_to_clipboard(text)
-        what = "1 line" if len(lines) == 1 else f"{len(lines):,} lines"
-        try:
-            path = write_copied(text + "\n")
-        except OSError as error:
-            words = f"Copied {what} to the clipboard; no file: {error.strerror} ({error.filename})"
-            self.notify(words, severity="warning", markup=False)
-        else:
-            too_long = len(text.encode()) > CLIPBOARD_LIMIT
-            note = " (long for some terminals' clipboards)" if too_long else ""
-            self.notify(f"Copied {what}{note}. Also in {path}", markup=False)
+        copy_text(self.app, text, "1 line" if len(lines) == 1 else f"{len(lines):,} lines")
         if self.view.mark is not None:
             self.view.toggle_selection()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
 from textual import on, work
@@ -22,11 +22,12 @@ from ddtui.core.launch import Request
 from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.control_desk import ControlDesk
+from ddtui.ui.copying import copy_text
 from ddtui.ui.ink import clip
 from ddtui.ui.palette import keymap_of
 from ddtui.ui.screens.choice import Choice, ChoiceScreen
-from ddtui.ui.screens.live import LiveScreen
-from ddtui.ui.shown import Shown
+from ddtui.ui.screens.live import ListScreen
+from ddtui.ui.shown import Shown, plan_facts
 from ddtui.ui.source import ControlProblem, PresetView
 from ddtui.ui.widgets.header import Header
 from ddtui.ui.widgets.key_bar import KeyBar
@@ -42,7 +43,7 @@ PAUSE = 0.15
 _NO_PRESET = PresetView("", "Only what is set here, beside what the unit has", "", Request())
 
 
-class PresetsScreen(LiveScreen):
+class PresetsScreen(ListScreen):
     """The presets at the left; at the right what the highlighted one would change."""
 
     BINDINGS = bindings(Scope.PRESETS)
@@ -114,7 +115,7 @@ class PresetsScreen(LiveScreen):
         self.query_one(Header).show(shown)
         self.query_one(ReconfigurationPanel).show(shown)
         self.query_one(PresetDetail).show(shown)
-        facts = _facts(shown)
+        facts = plan_facts(shown)
         if facts != self._facts:
             self._facts = facts
             self._plan_soon()
@@ -256,8 +257,7 @@ class PresetsScreen(LiveScreen):
 
     def action_edit(self) -> None:
         """Ask what to set beside the preset."""
-        if self._detail.preset is not None:
-            self._ask("edit", "Set:", "")
+        self._ask("edit", "Set:", "")
 
     def action_clear(self) -> None:
         """Drop what was set beside the preset."""
@@ -267,10 +267,11 @@ class PresetsScreen(LiveScreen):
 
     def action_save(self) -> None:
         """Ask for a name to save it under."""
-        if self._detail.preset is None or self._detail.request == Request():
-            self.notify("There is nothing to save: set something first", severity="warning")
-        else:
-            self._ask("save", "Save as preset:", "")
+        self._ask("save", "Save as preset:", "")
+
+    def action_copy(self) -> None:
+        """Copy what is told of the preset, each line whole."""
+        copy_text(self.app, self.query_one(PresetDetail).text(), "what is told of the preset")
 
     def action_filter(self) -> None:
         """Ask which presets to show."""
@@ -288,14 +289,6 @@ class PresetsScreen(LiveScreen):
         """Read the presets and plan again."""
         self._read()
 
-    def action_down(self) -> None:
-        """One preset down."""
-        self.query_one(OptionList).action_cursor_down()
-
-    def action_up(self) -> None:
-        """One preset up."""
-        self.query_one(OptionList).action_cursor_up()
-
     def action_page_down(self) -> None:
         """Scroll what the preset does."""
         self.query_one(PresetDetail).page(1)
@@ -308,11 +301,25 @@ class PresetsScreen(LiveScreen):
 
     def _ask(self, purpose: str, label: str, value: str) -> None:
         self.query_one(Prompt).ask(purpose, label, value)
+        self.query_one(Prompt).fault(self._missing(purpose))
         close = keymap_of(self).shown("presets.cancel")
         hints = [("⏎", purpose, ""), (close, "close", "screen.cancel")]
         if purpose == "edit":
             hints.append(("budget=16 flag:NAME=1 env:NAME=1", "none takes away", ""))
         self.query_one(KeyBar).instead(hints)
+
+    def _missing(self, purpose: str) -> str:
+        """Why what is asked for can come to nothing; it is asked all the same.
+
+        Without a line to type into, what is typed would reach the keys of the screen.
+        """
+        if purpose == "filter":
+            return ""
+        if self._detail.preset is None:
+            return "no preset is highlighted"
+        if purpose == "save" and self._detail.request == Request():
+            return "there is nothing to save: set something first"
+        return ""
 
     def _close_prompt(self) -> None:
         self.query_one(Prompt).close()
@@ -325,12 +332,14 @@ class PresetsScreen(LiveScreen):
             self._filter = event.value
             self._list()
         elif event.purpose in {"edit", "save"} and event.value != self._judged:
-            self.query_one(Prompt).fault("")
+            self.query_one(Prompt).fault(self._missing(event.purpose))
 
     @on(Prompt.Entered)
     def _entered(self, event: Prompt.Entered) -> None:
         self._judged = event.value
-        if event.purpose == "edit":
+        if missing := self._missing(event.purpose):
+            self.query_one(Prompt).fault(missing)
+        elif event.purpose == "edit":
             self._set(event.value)
         elif event.purpose == "save":
             self._save_as(event.value.strip())
@@ -382,19 +391,3 @@ class PresetsScreen(LiveScreen):
         else:
             self.notify(f"Saved {name} in {where}", markup=False)
             self._read()
-
-
-def _facts(shown: Shown) -> Hashable:
-    """What a plan depends on, as far as it is watched."""
-    shot = shown.snapshot
-    unit, info = shot.unit, shot.server_info
-    outside = sorted(each.pid for each in shot.processes if not each.in_unit)
-    arguments: Mapping[str, object] = info.arguments if info is not None else {}
-    return (
-        shot.link.state,
-        shot.readiness.state,
-        (unit.invocation, unit.command_line, unit.environment, unit.drop_ins) if unit else None,
-        tuple(outside),
-        shot.listener.owner if shot.listener is not None else None,
-        str(sorted((name, str(value)) for name, value in arguments.items())),
-    )

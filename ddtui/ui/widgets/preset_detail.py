@@ -9,7 +9,8 @@ from textual import events
 
 from ddtui.core.launch import Plan, Request
 from ddtui.ui import format as fmt
-from ddtui.ui.ink import Ink, Row, wrapped
+from ddtui.ui.copying import UNBROKEN, plain
+from ddtui.ui.ink import Ink, Row, lines_of, wrapped
 from ddtui.ui.plan_rows import asked_rows, change_rows, finding_rows, verdict_row
 from ddtui.ui.shown import Shown
 from ddtui.ui.source import ControlProblem, PresetView
@@ -53,6 +54,12 @@ class PresetDetail(Panel):
         self._detail = detail
         if self._shown is not None:
             self.show(self._shown)
+
+    def text(self) -> str:
+        """All that is told, each line whole."""
+        if self._shown is None:
+            return ""
+        return plain(detail_rows(self._detail, self._shown, UNBROKEN))
 
     def page(self, step: int) -> None:
         """Scroll by pages."""
@@ -123,9 +130,7 @@ def _state_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
     """The verdict, or why there is none."""
     if detail.problem is not None:
         rows = wrapped(f"No plan: {detail.problem.what}", width, Ink.BAD)
-        for line in detail.problem.remedy.splitlines():
-            rows += wrapped(line, width, Ink.TEXT)
-        return rows
+        return rows + lines_of(detail.problem.remedy, width)
     if detail.plan is None:
         words = "working out what it would change" if shown.connected else "not connected"
         return [Row(f"{shown.glyphs.running} {words} ...", Ink.LABEL)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from textual import on
 from textual.app import ComposeResult
+from textual.binding import Binding
 from textual.containers import Horizontal
 from textual.content import Content
 from textual.message import Message
@@ -11,7 +12,12 @@ from textual.widgets import Input, Static
 
 
 class Prompt(Horizontal):
-    """Hidden until `ask`; closes by `close` alone, so that a mistake can be mended."""
+    """Hidden until `ask`; closes by `close` alone, so that a mistake can be mended.
+
+    The focus stays in it while it is open: what is typed would reach the screen's keys otherwise.
+    """
+
+    BINDINGS = [Binding("tab,shift+tab", "stay", show=False)]
 
     DEFAULT_CSS = """
     Prompt { height: 1; display: none; background: $surface; }
@@ -76,6 +82,9 @@ class Prompt(Horizontal):
         """Ask no more."""
         self.purpose = ""
         self.remove_class("-open")
+
+    def action_stay(self) -> None:
+        """Keep the focus."""
 
     @on(Input.Changed)
     def _changed(self, event: Input.Changed) -> None:

@@ -6,7 +6,7 @@ from rich.cells import cell_len
 
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import Ink, Row, flow, wrapped
+from ddtui.ui.ink import Ink, Row, flow, lines_of, wrapped
 from ddtui.ui.shown import Shown
 from ddtui.ui.source import ProofView, Question, ReconfigurationView, StepStatus, StepView
 from ddtui.ui.widgets.canvas import Drawing, Panel
@@ -171,7 +171,7 @@ def _detail(view: ReconfigurationView, width: int) -> list[Row]:
 def _told(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
     """What must be decided, what is to be done, how it ended."""
     if view.question is not None:
-        return question_rows(view.question, shown, width)
+        return [*question_rows(view.question, shown, width), *proved_by(view, width)]
     if view.interrupted:
         key = shown.keys.get("app.decide", "")
         words = f"begun by {view.who} and not ended; nobody carries it on"
@@ -179,14 +179,17 @@ def _told(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
         return rows + ([Row(f"{key} carries it on", Ink.STRONG)] if key else [])
     if not view.ending:
         return [] if view.here else [Row(f"by {fmt.clean(view.who)}", Ink.LABEL)]
-    rows = []
+    rows = wrapped(view.doubt, width, Ink.WARN) if view.doubt and view.succeeded else []
     if view.cause:
-        rows += wrapped(view.cause, width, Ink.BAD)
-        evidence = [fmt.clean(each) for each in view.evidence if each.strip()]
-        rows += [Row("| ", Ink.LABEL).add(each).cut(width) for each in evidence[:_MOST_EVIDENCE]]
-        if view.remedy:
-            rows += wrapped(f"do: {view.remedy}", width, Ink.TEXT)
+        rows += [*wrapped(view.cause, width, Ink.BAD), *proved_by(view, width)]
     return [*rows, *proof_rows(view, shown.glyphs, width)]
+
+
+def proved_by(view: ReconfigurationView, width: int) -> list[Row]:
+    """The lines that prove the cause, and what to do."""
+    evidence = [fmt.clean(each) for each in view.evidence if each.strip()]
+    rows = [Row("| ", Ink.LABEL).add(each).cut(width) for each in evidence[:_MOST_EVIDENCE]]
+    return [*rows, *(lines_of(f"do: {view.remedy}", width) if view.remedy else [])]
 
 
 def question_rows(question: Question, shown: Shown, width: int) -> list[Row]:

@@ -1,0 +1,121 @@
+"""Changes that were made, as lines of a list and in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ddtui.core.launch import Change
+from ddtui.ui import format as fmt
+from ddtui.ui.glyphs import Glyphs
+from ddtui.ui.ink import Ink, Row, lines_of, wrapped
+from ddtui.ui.plan_rows import change_rows
+from ddtui.ui.source import ReconfigurationView, StepStatus
+from ddtui.ui.widgets.reconfiguration import proof_rows
+
+_WHEN, _ENDED, _TOOK, _WHO = 16, 13, 10, 16
+_YEAR = len("2026-")
+_GAP = "  "
+_STEP = 13
+
+
+def heading(width: int) -> str:
+    """The names of the columns."""
+    return _columns(width, "when", "who", "what", "changes", "ended", "took")
+
+
+def line(view: ReconfigurationView, width: int, glyphs: Glyphs) -> str:
+    """One change in one line."""
+    return _columns(
+        width,
+        fmt.date(view.began),
+        view.who,
+        view.title,
+        ", ".join(map(_short, view.changes)),
+        f"{_symbol(view, glyphs)} {_ending(view)}",
+        "" if view.ended is None else fmt.duration(view.ended - view.began),
+    )
+
+
+def _columns(
+    width: int, when: str, who: str, what: str, changes: str, ended: str, took: str
+) -> str:
+    """The columns that `width` has room for; what was changed takes the rest."""
+    rest = width - _WHEN - _ENDED - _TOOK - _WHO - 5 * len(_GAP)
+    if rest < 24:  # no room for what was changed, nor for the year
+        row = Row().put(when[_YEAR:] if when[0].isdecimal() else when, _WHEN - _YEAR).add(_GAP)
+        row.put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
+        name = max(10, width - row.width - len(_GAP) - _WHO + 4)
+        return row.put(what, name).add(_GAP).add(who).cut(width).text
+    row = Row().put(when, _WHEN).add(_GAP).put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
+    row.put(what, min(30, rest // 2)).add(_GAP).put(who, _WHO).add(_GAP)
+    return row.add(changes).cut(width).text
+
+
+def _ending(view: ReconfigurationView) -> str:
+    return view.ending or "not ended"
+
+
+def _symbol(view: ReconfigurationView, glyphs: Glyphs) -> str:
+    if view.succeeded:
+        return glyphs.ok
+    return glyphs.warn if view.ending in {"", "rolled back"} else glyphs.failed
+
+
+def _short(change: Change) -> str:
+    before = "not set" if change.before is None else change.before
+    after = "not set" if change.after is None else change.after
+    return fmt.clean(f"{change.knob or change.name} {before} > {after}")
+
+
+def record_rows(view: ReconfigurationView, width: int, glyphs: Glyphs) -> list[Row]:
+    """One change in full: who, what was asked, how it ended, with the time of each step."""
+    ink = Ink.GOOD if view.succeeded else Ink.WARN
+    ink = ink if view.ending in {"", "in force", "rolled back"} else Ink.BAD
+    ended = Row(f"{_symbol(view, glyphs)} {fmt.clean(_ending(view))}", ink)
+    if view.ended is not None:
+        ended.add(f"  after {fmt.duration(view.ended - view.began)}", Ink.LABEL)
+    rows = [
+        ended,
+        _fact("when", fmt.date(view.began, seconds=True)),
+        _fact("who", view.who),
+        _fact("unit", view.unit),
+        _fact("what", view.title),
+    ]
+    if view.cause:
+        rows += _section("Cause", wrapped(view.cause, width, Ink.BAD))
+        for each in view.evidence:
+            rows += lines_of(f"| {each}", width, Ink.LABEL)
+        rows += lines_of(f"do: {view.remedy}", width) if view.remedy else []
+    if view.changes:
+        rows += _section("Asked for", change_rows(view.changes, width, glyphs))
+    else:
+        rows += _section("Asked for", [Row("nothing of its configuration changes")])
+    if view.proofs:
+        rows += _section("Came into force", proof_rows(view, glyphs, width))
+    return rows + _section("Steps", _step_rows(view, width, glyphs))
+
+
+def _fact(name: str, value: str) -> Row:
+    return Row().put(name, 6, Ink.LABEL).add(fmt.clean(value) or fmt.NOTHING)
+
+
+def _section(title: str, rows: Sequence[Row]) -> list[Row]:
+    return [Row(), Row(title, Ink.TITLE), *rows]
+
+
+def _step_rows(view: ReconfigurationView, width: int, glyphs: Glyphs) -> list[Row]:
+    rows = []
+    for step in view.steps:
+        if step.began is None:
+            continue  # it never came to that
+        bad = step.status is StepStatus.FAILED
+        symbol, ink = (glyphs.failed, Ink.BAD) if bad else (glyphs.ok, Ink.GOOD)
+        row = Row(f"{symbol} ", ink).put(fmt.clean(step.name), _STEP).add(" ")
+        row.put(fmt.clock(step.began), 9, Ink.LABEL)
+        row.put(fmt.seconds(step.seconds), 10, right=True)
+        detail = fmt.clean(step.detail)
+        if row.width + 2 + len(detail) <= width:
+            rows.append(row.add(_GAP).add(detail, Ink.LABEL))
+        else:
+            rows += [row, *wrapped(detail, width, Ink.LABEL, indent=4)]
+    return rows

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+from textual.widgets import OptionList
+
+from ddtui.ui.glyphs import UNICODE
+from ddtui.ui.history_rows import line, record_rows
+from ddtui.ui.screens.history import HistoryScreen
+from ddtui.ui.screens.reading import ReadingScreen
+from ddtui.ui.source import ControlProblem
+from tests.ui.control_keys import operating, shows, until
+from tests.ui.control_world import (
+    HOSTILE_PRESETS,
+    FakeControl,
+    failed,
+    history,
+    plan_of,
+    rolled_back,
+)
+from tests.ui.scenes import HOSTILE
+
+
+def with_history() -> FakeControl:
+    control = FakeControl()
+    control.history = history()
+    return control
+
+
+async def test_every_change_is_a_line_and_each_is_told_in_full() -> None:
+    async with operating("live", with_history()) as operator:
+        await operator.press("H")
+        assert isinstance(operator.app.screen, HistoryScreen)
+        await until(operator, shows(operator, "mara@desk"))
+        listed = [each for each in operator.text().splitlines() if "2026-09-" in each]
+        assert [each.split()[3:5] for each in listed[:2]] == [["not", "ended"], ["in", "force"]]
+        assert "budget 8 > 16" in listed[1]
+        await operator.press("j", "j", "enter")
+        assert isinstance(operator.app.screen, ReadingScreen)
+        text = operator.text()
+        assert "rolled back  after 20 m 43 s" in text
+        assert "CUDA out of memory while the KV cache was allocated" in text
+        assert "do: lower mem_fraction" in text
+        assert "not set → true" in text
+        assert "rolling back" in text
+        assert "9 m 01 s  ready (proved)" in text
+        await operator.press("enter", "o")
+        assert isinstance(operator.app.screen, ReadingScreen)
+        await operator.press("q")
+        assert isinstance(operator.app.screen, HistoryScreen)
+
+
+async def test_the_highlight_stays_on_its_change_when_another_one_comes() -> None:
+    control = with_history()
+    async with operating("live", control) as operator:
+        await operator.press("H", "j", "j")
+        options = operator.app.screen.query_one(OptionList)
+        assert options.highlighted == 2
+        control.history = (replace(failed(), id="r9"), *control.history)
+        operator.app.paint()
+        await operator.pilot.pause()
+        assert options.highlighted == 3
+        assert options.option_count == 6
+
+
+async def test_no_history_and_one_that_cannot_be_read_anew() -> None:
+    control = FakeControl()
+    async with operating("live", control) as operator:
+        await operator.press("H")
+        await until(operator, shows(operator, "No change of this unit was made from here."))
+        await operator.press("enter", "o", "j")
+        assert isinstance(operator.app.screen, HistoryScreen)
+
+        async def fails() -> None:
+            raise ControlProblem("the host does not answer")
+
+        control.history = history()
+        control.look = fails  # type: ignore[method-assign]
+        await operator.press("r")
+        await until(operator, shows(operator, "As far as is known here: the host does not answer"))
+        await until(operator, shows(operator, "mara@desk"))
+
+
+async def test_a_change_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr("ddtui.ui.copying.write_copied", copied.append)
+    async with operating("live", with_history(), size=(80, 24)) as operator:
+        await operator.press("H", "j", "j", "j", "enter", "y")
+        (text,) = copied
+        assert operator.app.clipboard + "\n" == text
+        assert (
+            "| [2026-09-21 14:12:40 TP3] torch.OutOfMemoryError: CUDA out of memory. Tried" in text
+        )
+
+
+@pytest.mark.parametrize("width", [34, 54, 74, 114, 194])
+def test_a_line_fills_its_width_and_says_how_it_ended(width: int) -> None:
+    for view in history():
+        words = line(view, width, UNICODE)
+        assert len(words) <= width
+        assert (view.ending or "not ended") in words
+        if width >= 74:
+            assert view.title in words
+
+
+def test_hostile_records_stay_text() -> None:
+    plan = plan_of(HOSTILE_PRESETS[0].request)
+    for text in HOSTILE:
+        view = replace(
+            rolled_back(),
+            preset=text,
+            who=text,
+            unit=text,
+            cause=text,
+            evidence=(text,) * 3,
+            remedy=text,
+            changes=plan.changes,
+        )
+        rows = [row.text for row in record_rows(view, 60, UNICODE)]
+        assert all(len(each) <= 60 for each in rows if each.isascii())
+        assert not any("\x1b" in each or "\u202e" in each for each in rows)
+        assert "\x1b" not in line(view, 120, UNICODE)
