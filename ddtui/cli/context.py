@@ -110,7 +110,10 @@ def _untouched(error: Exception) -> ExitCode:
     from ddtui.control.controller import NotPossible
     from ddtui.control.host_actions import RightMissing
     from ddtui.control.lock import LockHeld
+    from ddtui.experiments.single import NotProved
 
+    if isinstance(error, NotProved):
+        return ExitCode.NOT_READY
     if isinstance(error, LockHeld):
         return ExitCode.LOCKED
     if isinstance(error, NotPossible | RightMissing):

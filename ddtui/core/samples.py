@@ -325,6 +325,8 @@ class EngineCounters(msgspec.Struct, frozen=True):
     """Counter that moves when requests finish (lumpy)."""
     prompt_tokens_total: float | None = None
     verify_calls_total: float | None = None
+    requests_total: float | None = None
+    """Counter of finished requests; the engine's own checks of its health are not among them."""
     generation_throughput: float | None = None
     """The engine's own gauge, tokens per second."""
     acceptance_length: float | None = None

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ddtui.bench.errors import BenchError, ConnectionLost, NothingSucceeded
+from ddtui.config.api_key import ApiKeyError
 from ddtui.core.launch import Launch
 from ddtui.core.measurement import Cell, CodingResult, Measurement, Provenance
 from ddtui.core.samples import LinkState
@@ -16,7 +17,7 @@ from ddtui.experiments.needs import Around, OnProgress
 from ddtui.experiments.provenance import provenance, seen_meanwhile
 from ddtui.experiments.running import Standing, standing
 from ddtui.experiments.witness import CountedPorts, Witness
-from ddtui.hosts.base import HostError, LinkDown, LinkRefused
+from ddtui.hosts.base import HostError, LinkRefused
 
 LOOK_EVERY = 0.25
 """Seconds between two looks at what is known while it is measured."""
@@ -80,6 +81,24 @@ class Measuring:
 
     async def cells(self) -> None:
         """Measure what is left. Raises Disrupted, Unmeasurable, Cancelled, LinkRefused."""
+        await self._told(self._cells())
+
+    async def coding(self) -> None:
+        """Ask for the coding tasks and judge the answers. Raises as `cells` does."""
+        await self._told(self._coding())
+
+    # ---- within --------------------------------------------------------------------------------
+
+    async def _told(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work, with what its failures mean."""
+        try:
+            await work
+        except LinkRefused:
+            raise
+        except (BenchError, HostError, ApiKeyError) as error:
+            await self._judge(error)
+
+    async def _cells(self) -> None:
         await self._settle()
         around, plan = self._around, self.measurement.plan
         witness = Witness(max(plan.concurrency, default=1), around.watching.clock)
@@ -97,11 +116,12 @@ class Measuring:
 
         async def keep() -> None:
             while not whole.empty():
-                await self._keep(whole.get_nowait(), seen_meanwhile(base, witness, witness.beside))
+                await self._keep(whole.get_nowait(), seen_meanwhile(base, witness, 0))
 
         await self._guarded(bench, witness, keep)
         after = await around.tools.requests()
-        foreign = witness.foreign(before, after, ports.sent)
+        # What an external bench sends is not seen from here.
+        foreign = 0 if plan.command else witness.foreign(before, after, ports.sent)
         self.measurement = msgspec.structs.replace(
             self.measurement,
             provenance=seen_meanwhile(base, witness, foreign),
@@ -110,8 +130,7 @@ class Measuring:
         await asyncio.to_thread(around.measured.put, self.measurement)
         await self._same()
 
-    async def coding(self) -> None:
-        """Ask for the coding tasks and judge the answers. Raises as `cells` does."""
+    async def _coding(self) -> None:
         await self._settle()
         if self.left:  # another invocation: its figures come first
             raise Disrupted("the engine was restarted after it was measured")
@@ -126,16 +145,9 @@ class Measuring:
         self.measurement = msgspec.structs.replace(self.measurement, coding=found[0])
         await asyncio.to_thread(self._around.measured.put, self.measurement)
 
-    # ---- within --------------------------------------------------------------------------------
-
     async def _settle(self) -> None:
         """Be sure of the invocation; what was measured of another one does not count."""
-        try:
-            facts = await self._around.control.look()
-        except LinkRefused:
-            raise
-        except HostError as error:
-            raise Disrupted(error.what) from error
+        facts = await self._around.control.look()
         self._invocation = facts.invocation
         known = self.measurement.provenance.invocation
         if known == facts.invocation:
@@ -197,16 +209,14 @@ class Measuring:
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-        await self._judge(task.exception())
+        task.result()
 
-    async def _judge(self, error: BaseException | None) -> None:
-        """What an error of a bench means."""
-        if error is None:
-            return
-        if isinstance(error, LinkRefused) or not isinstance(error, BenchError | HostError):
-            raise error
-        if isinstance(error, ConnectionLost | LinkDown | HostError):
+    async def _judge(self, error: BenchError | HostError | ApiKeyError) -> None:
+        """Raise what an error means for the measurement."""
+        if isinstance(error, ConnectionLost | HostError):
             raise Disrupted(str(error)) from error
+        if isinstance(error, ApiKeyError):
+            raise Unmeasurable({"title": f"the engine's API key cannot be had: {error}"}) from error
         if isinstance(error, NothingSucceeded):
             await self._same()
         cause = {"title": error.what, "evidence": [error.why] if error.why else []}
@@ -231,12 +241,7 @@ class Measuring:
 
     async def _same(self) -> None:
         """Be sure that it is the same invocation still, by the host's own word."""
-        try:
-            facts = await self._around.control.look()
-        except LinkRefused:
-            raise
-        except HostError as error:
-            raise Disrupted(error.what) from error
+        facts = await self._around.control.look()
         if facts.invocation != self._invocation or facts.active != "active":
             raise Disrupted("the engine was restarted while it was measured")
         watching = self._around.watching

@@ -30,6 +30,7 @@ _WANTED = frozenset(
         "generation_tokens_total",
         "prompt_tokens_total",
         "spec_verify_calls_total",
+        "num_requests_total",
         "gen_throughput",
         "spec_accept_length",
         "spec_num_draft_tokens",
@@ -96,6 +97,7 @@ def _counters(found: dict[str, list[_Series]]) -> EngineCounters:
         generation_tokens_total=figure("generation_tokens_total"),
         prompt_tokens_total=figure("prompt_tokens_total"),
         verify_calls_total=figure("spec_verify_calls_total"),
+        requests_total=figure("num_requests_total"),
         generation_throughput=figure("gen_throughput"),
         # Both gauges are 0 where nothing is speculated, or nothing has been yet.
         acceptance_length=acceptance or None,

@@ -1,0 +1,134 @@
+"""Measures what is in force now, without an experiment and without changing anything."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import Callable
+
+import msgspec
+
+from ddtui.control.drop_in import stamp
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.configuration_key import configuration_key
+from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.experiments.measuring import Disrupted, Measuring, Unmeasurable
+from ddtui.experiments.needs import Around, OnProgress
+from ddtui.experiments.one_experiment import cell_words
+from ddtui.experiments.presence import sole_runner
+from ddtui.experiments.running import MOST_FAILURES, Standing, standing
+from ddtui.hosts.base import HostError
+
+AGAIN_AFTER = 2.0
+_TITLE = {"algorithm", "block size", "budget", "top-k", "window"}
+"""Knobs that name a configuration for which nobody has given a title."""
+_WORDS = {
+    Standing.OTHER: "the engine does not run as its unit is configured",
+    Standing.COMING: "the engine is not ready yet",
+    Standing.DOWN: "the engine is down",
+    Standing.LOOPING: "the engine dies at every start",
+    Standing.UNSEEN: "nothing certain is known of the engine",
+}
+
+
+class NotProved(HostError):
+    """What is in force is not proved: figures would be nobody's."""
+
+
+def _quiet(_: object) -> None:
+    return
+
+
+async def measure_now(
+    around: Around,
+    plan: BenchPlan,
+    *,
+    on_cell: Callable[[str], None] = _quiet,
+    on_words: Callable[[str], None] = _quiet,
+    on_progress: OnProgress = _quiet,
+) -> Measurement:
+    """Measure, and keep the measurement; returns it, complete, partial or failed with its cause.
+
+    Cancelled, it keeps the cells that are whole and returns.
+
+    Raises:
+        NotProved: The engine is not ready, or not as its unit is configured.
+        RunnerHeld: Somebody runs experiments on this host.
+        NotPossible, LinkRefused: The unit cannot be read, or the host not reached.
+        StoreError: The measurement cannot be kept.
+    """
+    watching = around.watching
+    launch = (await around.control.command()).launch
+    snapshot = watching.snapshot()
+    stands = standing(snapshot, launch, watching.engine)
+    if stands is not Standing.PROVED:
+        why = snapshot.readiness.summary
+        raise NotProved(
+            f"{_WORDS[stands]}: {why}" if why else _WORDS[stands],
+            "wait until it is ready (ddtui status HOST --wait 900), or bring a configuration into"
+            " force with ddtui apply",
+        )
+    began = watching.clock()
+    measurement = Measurement(
+        id=uuid.uuid4().hex,
+        host=around.host.name,
+        simulated=around.host.simulated,
+        unit=around.unit(),
+        configuration=configuration_key(launch.argv, launch.environment),
+        title=", ".join(
+            f"{name} {value}" for name, value in snapshot.engine.knobs.items() if name in _TITLE
+        ),
+        plan=plan,
+        began=began,
+    )
+    measuring = Measuring(
+        around,
+        measurement,
+        launch,
+        cancelled=_never,
+        on_progress=on_progress,
+        on_cell=lambda cell: on_cell(cell_words(cell)),
+    )
+    text = f"{around.who} since {stamp(began)}: a bench"
+    state, cause = MeasurementState.COMPLETE, ""
+    async with sole_runner(around.host, around.runner, text):
+        try:
+            cause = await _to_the_end(around, measuring, on_words)
+        except asyncio.CancelledError:
+            state, cause = MeasurementState.PARTIAL, "ended by the operator"
+        if cause and not measuring.measurement.cells:
+            state = MeasurementState.FAILED
+        elif cause:
+            state = MeasurementState.PARTIAL
+        found = msgspec.structs.replace(
+            measuring.measurement, state=state, ended=watching.clock(), cause=cause
+        )
+        await asyncio.to_thread(around.measured.put, found)
+    return found
+
+
+async def _to_the_end(around: Around, measuring: Measuring, on_words: Callable[[str], None]) -> str:
+    """Measure all that is left; returns why that could not be, empty where all is whole."""
+    failures = 0
+    while measuring.left or measuring.coding_left:
+        cells = len(measuring.measurement.cells)
+        try:
+            if measuring.left:
+                await measuring.cells()
+            if measuring.coding_left:
+                on_words("the coding tasks")
+                await measuring.coding()
+        except Unmeasurable as error:
+            return str(error)
+        except Disrupted as error:
+            failures = 1 if len(measuring.measurement.cells) > cells else failures + 1
+            if failures >= MOST_FAILURES:
+                return f"broken off {failures} times: {error}"
+            on_words(f"broken off: {error}; tried again")
+            await asyncio.sleep(AGAIN_AFTER)
+            await around.host.wait_live()
+    return ""
+
+
+async def _never() -> bool:
+    return False
