@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import msgspec
+
+from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import Experiment, QueueSettings
+from ddtui.core.launch import Launch
 from ddtui.experiments.grouping import Group
 
 SHORTEST_ID = 4
@@ -52,9 +56,9 @@ def chosen_baseline(
         for group in reversed(groups):
             if experiment in experiments_of(group, [experiment]):
                 return group
-    kept = str(settings.baseline.get("measurement", "")) if settings is not None else ""
-    for group in groups:
-        if kept and any(each.id == kept for each in group.members):
+    kept = _in_force_before(settings)
+    for group in reversed(groups):
+        if kept and group.first.configuration == kept:
             return group
     if sweep:
         of_sweep = [each for each in experiments if each.sweep == sweep]
@@ -80,6 +84,19 @@ def in_sweep(
         raise ResultsError(f"there is no sweep {sweep[:80]!r}; {known}")
     kept = [each for each in groups if each is baseline or experiments_of(each, inside)]
     return inside, kept
+
+
+def _in_force_before(settings: QueueSettings | None) -> str:
+    """Key of the configuration that was in force when the queue began; empty where none is known.
+
+    A record of another shape is the runner's to complain of; here it only means that none is known.
+    """
+    found = None if settings is None else settings.baseline.get("launch")
+    try:
+        launch = msgspec.convert(found, Launch)
+    except msgspec.ValidationError:
+        return ""
+    return configuration_key(launch.argv, launch.environment)
 
 
 def _named(groups: Sequence[Group], experiments: Sequence[Experiment], named: str) -> Group:

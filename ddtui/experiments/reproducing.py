@@ -6,9 +6,14 @@ is left out is named beside.
 
 from __future__ import annotations
 
+import hashlib
 import shlex
 from collections.abc import Iterator
 
+import msgspec
+import tomlkit
+
+from ddtui.config.bench_plan_tables import BUILT_IN
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment
 from ddtui.core.knobs import KNOBS, NONE
@@ -41,13 +46,10 @@ def commands_of(
         return "", ()
     words, left_out = assignments_of(request)
     where = ["--unit", unit] if unit else []
-    bench = ["ddtui", "bench", host, *plan_options(plan), *where]
-    if not words:
-        return _line(bench), left_out
-    apply = ["ddtui", "apply", host]
-    for word in words:
-        apply += ["--set", word]
-    return f"{_line([*apply, *where])} && {_line(bench)}", left_out
+    steps = [_line(["ddtui", "apply", host, *_each("--set", words), *where])] if words else []
+    before, options, hidden = plan_options(plan)
+    steps += [*before, _line(["ddtui", "bench", host, *options, *where])]
+    return " && ".join(steps), (*left_out, *hidden)
 
 
 def assignments_of(request: Request) -> tuple[list[str], tuple[str, ...]]:
@@ -64,17 +66,32 @@ def assignments_of(request: Request) -> tuple[list[str], tuple[str, ...]]:
     return words, tuple(secret)
 
 
-def plan_options(plan: BenchPlan) -> list[str]:
-    """Options of `ddtui bench` that give this plan: its name, or what differs from the default."""
-    if plan.name:
-        return ["--plan", plan.name]
+def plan_options(plan: BenchPlan) -> tuple[list[str], list[str], tuple[str, ...]]:
+    """What gives this plan to `ddtui bench`: commands to run before, options, names of secrets.
+
+    A plan has a name, or is the default one; any other is written into a file first. So is one that
+    is called like a built-in plan and is not the same, as where a sweep asks for more repeats.
+    """
+    if plan == BenchPlan():
+        return [], [], ()
+    if plan.name and BUILT_IN.get(plan.name, plan) == plan:
+        return [], ["--plan", plan.name], ()
+    if any(MASK in word for word in redact_argv(plan.command)):
+        return [], [], ("bench command",)
+    lines = [f"[bench.{plan.name or 'again'}]", *_plan_lines(plan)]
+    file = f"bench-{hashlib.sha256(msgspec.json.encode(lines)).hexdigest()[:8]}.toml"
+    writing = _line(["printf", r"%s\n", *lines])
+    return [f"{writing} > {file}"], ["--plan", file], ()
+
+
+def _plan_lines(plan: BenchPlan) -> Iterator[str]:
+    """What differs from the default plan, as TOML."""
     usual = BenchPlan()
-    words: list[str] = []
     for field in BenchPlan.__struct_fields__:
         value = getattr(plan, field)
-        if value != getattr(usual, field):
-            words += ["--set", f"{field}={_plan_text(value)}"]
-    return words
+        if field != "name" and value != getattr(usual, field):
+            plain = list(value) if isinstance(value, tuple) else value
+            yield f"{field} = {tomlkit.item(plain).as_string()}"
 
 
 def _named(request: Request) -> Iterator[tuple[str, Value]]:
@@ -91,10 +108,9 @@ def _text(value: Value) -> str:
     return clean(str(value), _LONGEST)
 
 
-def _plan_text(value: object) -> str:
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return _text(value if isinstance(value, str | int | float | bool) else None)
+def _each(option: str, values: list[str]) -> Iterator[str]:
+    for value in values:
+        yield from (option, value)
 
 
 def _line(words: list[str]) -> str:

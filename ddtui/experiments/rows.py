@@ -201,7 +201,7 @@ def reference_for(group: Group, around: Circumstances) -> Group | None:
         for each in around.groups
         if each.first.configuration == configuration and work_of(each.first) == work
     ]
-    if group in same:
+    if any(each is group for each in same):
         return group
     version = group.first.provenance.engine_version
     return next(

@@ -25,7 +25,7 @@ from ddtui.core.measurement import (
 )
 
 TASKS = ("intervals", "lru", "parser", "paths", "primes")
-PLAN = BenchPlan(name="quick", concurrency=(1,))
+PLAN = BenchPlan(name="mine", concurrency=(1,))
 JITTER = (0.994, 1.0, 1.005)
 """What three repeats are of their median."""
 

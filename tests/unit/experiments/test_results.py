@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import ExperimentState, Match, QueueSettings
 from ddtui.core.launch import Request
 from ddtui.core.measurement import MeasurementState, Spread
@@ -110,10 +111,16 @@ def test_an_unknown_baseline_names_what_there_is() -> None:
 
 def test_the_baseline_is_what_was_in_force_else_what_was_first() -> None:
     queue = [experiment(8), experiment(12), experiment(16)]
-    settings = QueueSettings(host="ct200", baseline={"measurement": "m-16"})
-    view = results_view("ct200", seed_measurements(), queue, settings=settings)
+    launch = {"argv": ["serve", "--budget", "16"], "environment": {}}
+    rows = seed_measurements()
+    key = configuration_key(("serve", "--budget=16"))
+    rows[2] = msgspec.structs.replace(rows[2], configuration=key)
+    settings = QueueSettings(host="ct200", baseline={"launch": launch, "at": 1.0, "unit": "u"})
+    view = results_view("ct200", rows, queue, settings=settings)
     assert view.baseline == "budget 16 topk 4"
-    assert results_view("ct200", seed_measurements(), queue).baseline == "budget 8 topk 4"
+    odd = QueueSettings(host="ct200", baseline={"launch": "nothing of the kind"})
+    assert results_view("ct200", rows, queue, settings=odd).baseline == "budget 8 topk 4"
+    assert results_view("ct200", rows, queue).baseline == "budget 8 topk 4"
 
 
 def test_nothing_measured() -> None:
@@ -360,5 +367,5 @@ def test_secrets_and_control_characters_stay_out() -> None:
     assert "\\x1b" not in whole
     assert view.rows[0].left_out == ("flag:api-key", "env:HF_TOKEN")
     assert view.rows[0].reproduce == (
-        "ddtui apply ct200 --set budget=8 && ddtui bench ct200 --plan quick"
+        "ddtui apply ct200 --set budget=8 && ddtui bench ct200 --plan mine"
     )

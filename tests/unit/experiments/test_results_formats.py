@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -15,6 +16,8 @@ import pytest
 from markdown_it import MarkdownIt
 
 from ddtui.config.assignments import parse_assignments
+from ddtui.config.bench_plan_tables import BUILT_IN
+from ddtui.config.bench_plans import read_plans
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import ExperimentState
 from ddtui.core.launch import Request
@@ -117,9 +120,7 @@ def test_the_report_has_all_its_parts() -> None:
     assert "![x](a%20b%29.svg)" in text
     assert "| budget 64 topk 4 | out of memory |" in text
     assert "8 × RTX PRO 6000" in text
-    assert (
-        "ddtui apply ct200 --set budget=16 --set topk=4 && ddtui bench ct200 --plan quick" in text
-    )
+    assert "ddtui apply ct200 --set budget=16 --set topk=4 && ddtui bench ct200 --plan mine" in text
 
 
 def test_a_simulated_report_says_so_first() -> None:
@@ -202,19 +203,43 @@ def test_a_secret_is_left_out_and_named() -> None:
     assert left_out == ("flag:api-key", "env:HF_TOKEN", "env:B")
 
 
+def test_a_plan_by_its_name() -> None:
+    assert plan_options(BenchPlan()) == ([], [], ())
+    assert plan_options(BUILT_IN["quick"]) == ([], ["--plan", "quick"], ())
+    mine = BenchPlan(name="mine", repeats=9)
+    assert plan_options(mine) == ([], ["--plan", "mine"], ())
+
+
 @pytest.mark.parametrize(
-    ("plan", "options"),
+    "plan",
     [
-        (BenchPlan(), []),
-        (BenchPlan(name="quick", repeats=9), ["--plan", "quick"]),
-        (
-            BenchPlan(concurrency=(1, 8), temperature=0.6, coding=False),
-            ["--set", "concurrency=1,8", "--set", "temperature=0.6", "--set", "coding=false"],
-        ),
+        msgspec.structs.replace(BUILT_IN["quick"], repeats=9),
+        BenchPlan(name="", concurrency=(1, 8), temperature=0.6, coding=False, thinking=True),
+        BenchPlan(prompts="my 'own\" \\set.jsonl", command=("python3", "-m", "it's", "$HOME")),
     ],
 )
-def test_a_plan_as_options(plan: BenchPlan, options: list[str]) -> None:
-    assert plan_options(plan) == options
+def test_another_plan_is_written_into_a_file_first(plan: BenchPlan, tmp_path: Path) -> None:
+    asked = experiment(8, plan=plan)
+    command, left_out = commands_of("ct200", asked, None)
+    assert left_out == ()
+    said = subprocess.run(
+        ["bash", "-c", f'ddtui() {{ echo "$@"; }}; {command}'],
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd=tmp_path,
+    ).stdout
+    (file,) = tmp_path.glob("bench-*.toml")
+    assert said.splitlines()[1] == f"bench ct200 --plan {file.name}"
+    (found,) = read_plans(file).values()
+    assert msgspec.structs.replace(found, name="") == msgspec.structs.replace(plan, name="")
+
+
+def test_an_external_bench_with_a_secret_cannot_be_told() -> None:
+    plan = BenchPlan(command=("bench", "--api-key", "sesame-1"))
+    command, left_out = commands_of("ct200", experiment(8, plan=plan), None)
+    assert "sesame" not in command
+    assert left_out == ("bench command",)
 
 
 def test_several_units_are_named() -> None:
@@ -223,4 +248,4 @@ def test_several_units_are_named() -> None:
         measured(12, (cell(149.0),), experiment="", unit="other one.service"),
     ]
     view = results_view("ct200", rows, [])
-    assert view.rows[1].reproduce.endswith("bench ct200 --plan quick --unit 'other one.service'")
+    assert view.rows[1].reproduce.endswith("bench ct200 --plan mine --unit 'other one.service'")
