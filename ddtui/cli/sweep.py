@@ -17,32 +17,38 @@ from ddtui.cli.output import Paint, emit, emit_json, say
 
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
+    from ddtui.cli.sweep_asked import Beside
     from ddtui.cli.sweep_report import Worked
     from ddtui.cli.sweep_work import Asked
+
+
+PlanOption = Annotated[
+    str | None, typer.Option("--plan", metavar="NAME", help="The bench plan to measure by.")
+]
+MatchOption = Annotated[
+    str | None,
+    typer.Option(
+        "--match",
+        metavar="POLICY[:SIZE]",
+        help="Match budgets to other block sizes; SIZE is the one that they are for.",
+    ),
+]
+WordsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="FILE|NAME|GRID...",
+        help="A sweep's file, its name in the configuration, or a grid: budget=4,8 topk=4,6.",
+    ),
+]
 
 
 # The verb's options are its parameters.
 def sweep(  # noqa: PLR0913, PLR0917
     context: typer.Context,
     host: HostArgument,
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="FILE|NAME|GRID...",
-            help="A sweep's file, its name in the configuration, or a grid: budget=4,8 topk=4,6.",
-        ),
-    ],
-    plan: Annotated[
-        str | None, typer.Option("--plan", metavar="NAME", help="The bench plan to measure by.")
-    ] = None,
-    match: Annotated[
-        str | None,
-        typer.Option(
-            "--match",
-            metavar="POLICY[:SIZE]",
-            help="Match budgets to other block sizes; SIZE is the one that they are for.",
-        ),
-    ] = None,
+    words: WordsArgument,
+    plan: PlanOption = None,
+    match: MatchOption = None,
     control: Annotated[
         bool, typer.Option("--control", help="With --match: try each budget unchanged too.")
     ] = False,
@@ -69,28 +75,19 @@ def sweep(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Work out a sweep: its configurations, what blocks some, loads and times; then queue it.
 
-    Each configuration is checked on the host as `apply --dry-run` does. Those that a check forbids
-    are left out. Nothing on the host is changed: `ddtui run` runs what is queued.
+    Each is checked on the host as by `apply --dry-run`; what a check forbids is left out. Nothing
+    on the host is changed: `ddtui run` runs what is queued.
 
     Exit status: 0 queued, or shown with --dry-run; 2 the sweep is wrong; 7 not confirmed, or all
     configurations are blocked.
     """
     with told(context) as options:
-        from ddtui.cli.queue_asked import plan_named
         from ddtui.cli.reaching import Overrides
-        from ddtui.cli.sweep_asked import sweep_asked, with_options
-        from ddtui.cli.sweep_work import Asked
-        from ddtui.core.bench_plan import BenchPlan
+        from ddtui.cli.sweep_asked import Beside
 
         set_up_log(debug=options.debug)
-        loaded = options.load()
-        wanted = with_options(
-            sweep_asked(loaded, words), policy=match, control=control, again=again, name=name
-        )
-        bench = plan_named(loaded, plan or wanted.plan or None) or BenchPlan()
-        if wanted.repeats is not None:
-            bench = msgspec.structs.replace(bench, repeats=wanted.repeats, name="")
-        asked = Asked(loaded=loaded, sweep=wanted, plan=bench, reuse=reuse)
+        beside = Beside(policy=match, control=control, again=again, name=name, plan=plan)
+        asked = _asked(options, words, beside, reuse=reuse)
         worked = asyncio.run(_worked(options, host, Overrides(unit, user_unit), asked, offline))
         _show(worked, as_json=as_json and dry_run)
         if not worked.arranged.runs:
@@ -98,6 +95,20 @@ def sweep(  # noqa: PLR0913, PLR0917
             raise typer.Exit(ExitCode.BLOCKED)
         if not dry_run:
             _queue(options, host, worked, held=held, yes=yes, as_json=as_json)
+
+
+def _asked(options: Options, words: list[str], beside: Beside, *, reuse: bool) -> Asked:
+    from ddtui.cli.queue_asked import plan_named
+    from ddtui.cli.sweep_asked import sweep_asked, with_options
+    from ddtui.cli.sweep_work import Asked
+    from ddtui.core.bench_plan import BenchPlan
+
+    loaded = options.load()
+    wanted = with_options(sweep_asked(loaded, words), beside)
+    plan = plan_named(loaded, wanted.plan or None) or BenchPlan()
+    if wanted.repeats is not None:
+        plan = msgspec.structs.replace(plan, repeats=wanted.repeats, name="")
+    return Asked(loaded=loaded, sweep=wanted, plan=plan, reuse=reuse)
 
 
 async def _worked(

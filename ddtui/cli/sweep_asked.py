@@ -50,27 +50,47 @@ def _configured(loaded: Loaded, name: str) -> Sweep:
     )
 
 
-def with_options(
-    sweep: Sweep, *, policy: str | None, control: bool, again: bool, name: str | None
-) -> Sweep:
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What the command line sets beside a sweep."""
+
+    policy: str | None = None
+    """With the block size that the budgets are for behind a colon."""
+    control: bool = False
+    again: bool = False
+    name: str | None = None
+    plan: str | None = None
+
+
+def with_options(sweep: Sweep, beside: Beside) -> Sweep:
     """A sweep with what the command line sets beside it. Raises ConfigError."""
     match = sweep.match
-    if policy is not None:
-        plain, _, size = policy.partition(":")
-        found = policy_name(plain)
-        if found is None or (size and not size.isdecimal()):
-            hint = did_you_mean(plain, POLICIES) or f" (policies: {', '.join(POLICIES)})"
-            raise ConfigError.of(f"there is no policy {policy[:80]!r}{hint}", where="--match")
-        match = msgspec.structs.replace(match or Matching(), policy=found)
-        if size:
-            match = msgspec.structs.replace(match, block_size=int(size))
-    if control:
+    if beside.policy is not None:
+        match = _matching(match or Matching(), beside.policy)
+    if beside.control:
         if match is None:
             raise ConfigError.of("needs a sweep that matches: add --match", where="--control")
         match = msgspec.structs.replace(match, control=True)
-    if name is not None and not NAME.fullmatch(name):
+    if beside.name is not None and not NAME.fullmatch(beside.name):
         expected = "expected letters, digits and . _ + -, 64 at most"
-        raise ConfigError.of(f"got {name[:80]!r}; {expected}", where="--name")
+        raise ConfigError.of(f"got {beside.name[:80]!r}; {expected}", where="--name")
     return msgspec.structs.replace(
-        sweep, match=match, again=sweep.again or again, name=name or sweep.name
+        sweep,
+        match=match,
+        again=sweep.again or beside.again,
+        name=beside.name or sweep.name,
+        plan=beside.plan or sweep.plan,
     )
+
+
+def _matching(match: Matching, text: str) -> Matching:
+    plain, colon, size = text.partition(":")
+    policy = policy_name(plain)
+    if policy is None:
+        hint = did_you_mean(plain, POLICIES) or f" (policies: {', '.join(POLICIES)})"
+        raise ConfigError.of(f"there is no policy {plain[:80]!r}{hint}", where="--match")
+    if not colon:
+        return msgspec.structs.replace(match, policy=policy)
+    if not (size.isdecimal() and 2 <= int(size) <= 4096):
+        expected = "expected the block size that the budgets are for, such as nodes:8"
+        raise ConfigError.of(f"got {size[:80]!r}; {expected}", where="--match")
+    return msgspec.structs.replace(match, policy=policy, block_size=int(size))

@@ -19,6 +19,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
 from ddtui.core.launch import Launch
+from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.snapshot import ReadinessState
 from ddtui.core.sweep import Sweep
@@ -54,6 +55,7 @@ class _Kept(msgspec.Struct, frozen=True, kw_only=True):
     """What runs and what waits, in its order."""
     measurements: list[Measurement]
     """Complete ones of the host, the newest first."""
+    loads: LoadHistory
 
 
 async def work_out(source: Watched, control: Controller, asked: Asked, on_done: OnDone) -> Worked:
@@ -97,7 +99,7 @@ async def _work_out(
     rate = rate_of(kept.measurements, snapshot)
     plans = {each.id: each.plan for each in kept.waiting}
     load = load_estimate(
-        source.past_loads, source.engine.flags(base.argv), source.engine.models(base.argv), changes
+        kept.loads, source.engine.flags(base.argv), source.engine.models(base.argv), changes
     )
     eta = queue_eta(
         [*before, *items_of(result.runs)],
@@ -151,6 +153,7 @@ def _kept(store: Store, host: str, *, simulated: bool) -> _Kept:
             state=MeasurementState.COMPLETE,
             most=_MOST_MEASUREMENTS,
         ),
+        loads=store.loads.history(host, simulated=simulated),
     )
 
 
