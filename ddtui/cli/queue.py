@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from ddtui.store import Store
 
 app = typer.Typer(
-    help="Experiments of a host: queue, edit, reorder and annotate them while others run.",
+    help="Add, edit, reorder and annotate experiments of a host.",
     epilog="ID is the beginning of an id (4 characters or more), or a place in the queue (3).",
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -59,7 +59,7 @@ class _Opened(msgspec.Struct, frozen=True):
 
 @app.callback(invoke_without_command=True)
 def queue(context: typer.Context, host: HostArgument) -> None:
-    """Experiments of a host: queue, edit, reorder and annotate them while others run."""
+    """Add, edit, reorder and annotate experiments of a host."""
     context.obj = _Named(host)
     if context.invoked_subcommand is None:
         _list(context, everything=False, as_json=False)
@@ -137,7 +137,7 @@ def add(  # noqa: PLR0913, PLR0917
     after: AfterOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Queue an experiment: a preset, what is set beside it, or one like another one."""
+    """Queue an experiment: a preset, values, or one like another."""
     with _opened(context) as opened:
         from ddtui.cli.queue_asked import place_of, plan_named, request_of, with_match
         from ddtui.core.experiment import ExperimentState
@@ -266,7 +266,7 @@ def clear(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Take ended experiments off the list; their measurements and logs are kept."""
+    """Take ended ones off the list; measurements are kept."""
     with _opened(context) as opened:
         _tell(opened, opened.queue.clear(words or None), as_json=as_json)
 
@@ -281,7 +281,7 @@ def note(
     hypothesis: HypothesisOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Set the note or the hypothesis of an experiment, whatever its state."""
+    """Set the note or the hypothesis of an experiment."""
     with _opened(context) as opened:
         if text is None and hypothesis is None:
             raise ConfigError.of("give the note's text, or a --hypothesis")

@@ -203,6 +203,12 @@ def test_hosts_are_kept_apart(run: Run, queue: Any, config_file: Path) -> None:
     assert run("queue", "-x", "list").exit_code == 2
 
 
+def test_its_help_names_all_verbs_in_80_columns(run: Run) -> None:
+    lines = run("queue", "--help").stdout.partition("Commands:")[2].splitlines()
+    assert len(lines) >= 14
+    assert not [line for line in lines if "..." in line or len(line) > 80]
+
+
 def test_what_runs_is_told_to_end(run: Run, queue: Any, store: Store) -> None:
     queue("add", "--set", "budget=4")
     mine = store.experiments.claim("demo", simulated=True, who="runner", at=1.0)
