@@ -6,11 +6,8 @@ here: nothing of it is ever called, so that no object can lie about being equal.
 
 from __future__ import annotations
 
-import json
 import math
 from typing import Any
-
-TAGS = ("tuple", "set", "dict", "other", "raised")
 
 
 def same(expected: Any, got: Any, *, tuples: bool = False, tolerance: float = 0.0) -> bool:
@@ -79,25 +76,27 @@ def _items(got: Any) -> dict[str, Any] | None:
 
 def in_words(got: Any) -> str:
     """A value from the sandbox as Python would write it, for people; never evaluated."""
-    if isinstance(got, dict) and len(got) == 1:
-        (tag, inner), *_ = got.items()
-        if tag == "other":
-            return f"a {inner}"
-        if tag == "raised":
-            return str(inner[0]) if isinstance(inner, list) and inner else "an exception"
-        if tag in ("tuple", "set") and isinstance(inner, list):
-            opened, closed = "()" if tag == "tuple" else "{}"
-            return opened + ", ".join(map(in_words, inner)) + closed
-        if tag == "dict" and isinstance(inner, list):
-            pairs = (pair for pair in inner if isinstance(pair, list) and len(pair) == 2)
-            return "{" + ", ".join(f"{in_words(k)}: {in_words(v)}" for k, v in pairs) + "}"
     if isinstance(got, list):
-        return "[" + ", ".join(map(in_words, got)) + "]"
-    return repr(got) if isinstance(got, str) else json.dumps(got)
+        return f"[{', '.join(map(in_words, got))}]"
+    if not isinstance(got, dict):
+        return repr(got)
+    tag, inner = next(iter(got.items()), ("", None))
+    if tag == "raised" and isinstance(inner, list) and inner:
+        return f"{inner[0]} raised"
+    if tag == "tuple" and isinstance(inner, list):
+        return f"({', '.join(map(in_words, inner))}{',' * (len(inner) == 1)})"
+    if tag == "set" and isinstance(inner, list):
+        return f"{{{', '.join(map(in_words, inner))}}}" if inner else "set()"
+    items = _items(got)
+    if items is not None:
+        return f"{{{', '.join(f'{key!r}: {in_words(value)}' for key, value in items.items())}}}"
+    return f"a {inner}" if tag == "other" else "a dict"
 
 
 def expected_in_words(expected: Any) -> str:
     """A value of a task, for people."""
+    if isinstance(expected, list):
+        return f"[{', '.join(map(expected_in_words, expected))}]"
     if isinstance(expected, dict) and list(expected) == ["raises"]:
         return f"{expected['raises']} raised"
     return repr(expected)
