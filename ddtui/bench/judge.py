@@ -52,12 +52,13 @@ async def judge(
     isolation = isolation or await probe(limited_allowed=limited_allowed)
     judged: dict[str, Judged] = {}
     stuck = ""
+    unable = f"{isolation.why} ({isolation.remedy})" if isolation.remedy else isolation.why
     for task in tasks:
         answer = answers.get(task.id)
         if answer is None:
             judged[task.id] = Judged(Verdict.NOT_RUN, "no answer came")
         elif isolation.sandbox is None or stuck:
-            judged[task.id] = Judged(Verdict.NOT_RUN, stuck or isolation.why)
+            judged[task.id] = Judged(Verdict.NOT_RUN, stuck or unable)
         else:
             try:
                 judged[task.id] = await judge_answer(answer, task, isolation.sandbox)

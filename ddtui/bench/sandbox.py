@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import ddtui
 from ddtui.bench.sandbox_filter import filter_program
-from ddtui.bench.sandbox_run import Command, Ending, SandboxFailed, run_confined
+from ddtui.bench.sandbox_run import Command, Ending, SandboxFailed, SandboxStuck, run_confined
 from ddtui.core.text import clean
 
 SECONDS = 10.0
@@ -258,7 +258,7 @@ async def _trouble(sandbox: Sandbox) -> str:
     call = [sandbox.command.bubblewrap, list(_OLDEST), MEMORY, unseen]
     try:
         ending = await sandbox.run(_CHECK, "check", [call], errors=True)
-    except SandboxFailed as failed:
+    except (SandboxFailed, SandboxStuck) as failed:
         return str(failed)
     try:
         walls = json.loads(ending.output)["value"]

@@ -7,6 +7,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
+from ddtui.demo.coding_answers import Script, script_for
 from ddtui.demo.config import EngineConfig
 from ddtui.demo.engine import EngineState, SimulatedEngine
 from ddtui.demo.http import Answer, EventStream, Request, reason
@@ -177,10 +178,11 @@ class Routes:
         limit = parameters.get("max_new_tokens", 128) if isinstance(parameters, dict) else 128
         prompt = len(ids) if isinstance(ids, list) else _count(str(text))
         streaming = bool(asked.get("stream"))
-        generation = self._submit(prompt, limit, streaming=streaming)
+        script = script_for(str(text), self._engine.config)
+        generation = self._submit(prompt, limit, streaming=streaming, script=script)
         last: dict[str, object] = {}
         async for done in self._progress(generation):
-            words = _text(generation.rid, generation.tokens)
+            _, words = _text(generation)
             last = {
                 "text": words,
                 "output_ids": list(range(1000, 1000 + generation.tokens)),
@@ -202,18 +204,20 @@ class Routes:
         prompt = 12 + sum(_count(str(message)) for message in messages)
         limit = asked.get("max_completion_tokens") or asked.get("max_tokens") or 512
         streaming = bool(asked.get("stream"))
-        generation = self._submit(prompt, limit, streaming=streaming)
+        script = self._script(messages, asked.get("chat_template_kwargs"))
+        generation = self._submit(prompt, limit, streaming=streaming, script=script)
         if streaming:
             await self._chat_stream(generation, asked, stream)
             return None
         async for _ in self._progress(generation):
             pass
+        reasoning, content = _text(generation)
         choice = {
             "index": 0,
             "message": {
                 "role": "assistant",
-                "content": _text(generation.rid, generation.tokens),
-                "reasoning_content": None,
+                "content": content,
+                "reasoning_content": reasoning or None,
                 "tool_calls": None,
             },
             "logprobs": None,
@@ -244,9 +248,9 @@ class Routes:
         async for _ in self._progress(generation):
             if sent == 0:
                 await stream.send(chunk({"role": "assistant", "content": ""}))
-            text = _text(generation.rid, generation.tokens, sent)
+            reasoning, text = _text(generation, sent)
             sent = generation.tokens
-            event = chunk({"content": text})
+            event = chunk({"reasoning_content": reasoning or None, "content": text})
             if options.get("continuous_usage_stats"):
                 event["usage"] = _usage(generation)
             await stream.send(event)
@@ -266,7 +270,15 @@ class Routes:
             "model": self._engine.config.model,
         }
 
-    def _submit(self, prompt: int, limit: object, *, streaming: bool) -> Generation:
+    def _script(self, messages: list[object], options: object) -> Script | None:
+        said = "\n".join(str(each.get("content")) for each in messages if isinstance(each, dict))
+        thinking = not (isinstance(options, dict) and options.get("thinking") is False)
+        apart = bool(self._engine.config.text("reasoning_parser"))
+        return script_for(said, self._engine.config, thinking=thinking, apart=apart)
+
+    def _submit(
+        self, prompt: int, limit: object, *, streaming: bool, script: Script | None
+    ) -> Generation:
         if not isinstance(limit, int) or limit < 1:
             raise ValueError(f"max_new_tokens must be at least 1, got {limit}.")
         if prompt + limit > self._engine.plan.context_length:
@@ -275,7 +287,10 @@ class Routes:
                 "Requested token count exceeds the model's maximum context length of "
                 f"{longest} tokens."
             )
-        return self._engine.scheduler.submit(prompt, limit, streaming=streaming)
+        length = min(limit, len(script.tokens)) if script else limit
+        generation = self._engine.scheduler.submit(prompt, length, streaming=streaming)
+        generation.script = script
+        return generation
 
     async def _progress(self, generation: Generation) -> AsyncIterator[bool]:
         """Whether it is done, at each step; a client that goes away aborts it."""
@@ -325,15 +340,24 @@ def _count(text: str) -> int:
     return max(1, len(text) // 4)
 
 
-def _text(rid: str, tokens: int, start: int = 0) -> str:
-    """The made-up text of a request, one word a token; always the same for one request."""
-    rng = random.Random(rid)
-    words = [rng.choice(_WORDS) for _ in range(tokens)]
-    return "".join(f" {word}" for word in words[start:])
+def _text(generation: Generation, start: int = 0) -> tuple[str, str]:
+    """Reasoning and visible text from a token on: scripted, or made up, one word a token."""
+    if generation.script:
+        return generation.script.between(start, generation.tokens)
+    rng = random.Random(generation.rid)
+    words = [rng.choice(_WORDS) for _ in range(generation.tokens)]
+    return "", "".join(f" {word}" for word in words[start:])
 
 
 def _finish_reason(generation: Generation) -> str:
-    return "abort" if generation.aborted else "length"
+    if generation.aborted:
+        return "abort"
+    script = generation.script
+    return "stop" if script and generation.tokens >= len(script.tokens) else "length"
+
+
+def _reasoning_tokens(generation: Generation) -> int:
+    return min(generation.tokens, generation.script.thoughts) if generation.script else 0
 
 
 def _usage(generation: Generation) -> dict[str, object]:
@@ -342,7 +366,7 @@ def _usage(generation: Generation) -> dict[str, object]:
         "total_tokens": generation.prompt_tokens + generation.tokens,
         "completion_tokens": generation.tokens,
         "prompt_tokens_details": None,
-        "reasoning_tokens": 0,
+        "reasoning_tokens": _reasoning_tokens(generation),
         "completion_tokens_details": None,
     }
 
@@ -361,15 +385,16 @@ def _speculation(generation: Generation, config: EngineConfig) -> dict[str, obje
 
 def meta_info(generation: Generation, config: EngineConfig, *, done: bool) -> dict[str, object]:
     """`meta_info` of `/generate`; figures of the whole request only once it is done."""
-    kind = _finish_reason(generation)
-    finish: dict[str, object] = {"type": kind, "length": generation.tokens}
+    finish: dict[str, object] = {"type": _finish_reason(generation)}
+    if finish["type"] == "length":
+        finish["length"] = generation.tokens
     info: dict[str, object] = {
         "id": generation.rid,
         "finish_reason": finish if done else None,
         "prompt_tokens": generation.prompt_tokens,
         "weight_version": "default",
         "num_retractions": 0,
-        "reasoning_tokens": 0,
+        "reasoning_tokens": _reasoning_tokens(generation),
         "completion_tokens": generation.tokens,
         "cached_tokens": generation.cached_tokens,
         "cached_tokens_details": None,

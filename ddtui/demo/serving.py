@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ddtui.core.clock import Clock
+from ddtui.demo.coding_answers import Script
 from ddtui.demo.config import EngineConfig
 from ddtui.demo.speed_model import SpeedModel
 
@@ -42,6 +43,8 @@ class Generation:
     first_token: float = 0.0
     finished: float = 0.0
     aborted: bool = False
+    script: Script | None = None
+    """What is answered, where that is known beforehand."""
     progress: asyncio.Event = field(default_factory=asyncio.Event)
     """Set whenever `tokens` or `finished` changed."""
 

@@ -226,7 +226,9 @@ async def test_without_bubblewrap_nothing_runs_unless_allowed(
     refused = await judge(answers, [TASK])
     assert refused.isolation == "not run"
     assert refused.verdicts == {TASK.id: Verdict.NOT_RUN}
-    assert refused.details == {TASK.id: "bubblewrap is not installed"}
+    assert refused.details == {
+        TASK.id: "bubblewrap is not installed (install the package bubblewrap)"
+    }
     assert refused.total == 0
     allowed = await judge(answers, [TASK], limited_allowed=True)
     assert allowed.isolation == "limited"
