@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from ddtui.cli.sweep_asked import Beside
     from ddtui.cli.sweep_report import Worked
     from ddtui.cli.sweep_work import Asked
+    from ddtui.core.bench_plan import BenchPlan
+    from ddtui.core.generation import Prompt
 
 
 PlanOption = Annotated[
@@ -108,7 +110,20 @@ def _asked(options: Options, words: list[str], beside: Beside, *, reuse: bool) -
     plan = plan_named(loaded, wanted.plan or None) or BenchPlan()
     if wanted.repeats is not None:
         plan = msgspec.structs.replace(plan, repeats=wanted.repeats, name="")
-    return Asked(loaded=loaded, sweep=wanted, plan=plan, reuse=reuse)
+    return Asked(loaded=loaded, sweep=wanted, plan=plan, prompts=_prompts(plan), reuse=reuse)
+
+
+def _prompts(plan: BenchPlan) -> tuple[Prompt, ...]:
+    """What the plan asks: that it can be read is known before anything is queued."""
+    from ddtui.bench.errors import BadPrompts
+    from ddtui.bench.prompts import load_prompts
+    from ddtui.config.errors import ConfigError
+
+    try:
+        return () if plan.command else load_prompts(plan.prompts)
+    except BadPrompts as error:
+        remedy = f"; {error.remedy}" if error.remedy else ""
+        raise ConfigError.of(f"{error}{remedy}", where=f"bench plan {plan.name}".strip()) from error
 
 
 async def _worked(

@@ -9,6 +9,7 @@ from functools import partial
 
 import msgspec
 
+from ddtui.bench.prompts import hash_of
 from ddtui.cli.live import Watched
 from ddtui.cli.preset_source import presets_for
 from ddtui.cli.sweep_report import Worked
@@ -18,6 +19,7 @@ from ddtui.control.controller import Controller, operator
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
+from ddtui.core.generation import Prompt
 from ddtui.core.launch import Launch
 from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
@@ -44,6 +46,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     loaded: Loaded
     sweep: Sweep
     plan: BenchPlan
+    prompts: tuple[Prompt, ...] = ()
+    """Of the plan; none for an external bench."""
     reuse: bool = False
 
 
@@ -90,9 +94,8 @@ async def _work_out(
     running = snapshot.readiness.state is ReadinessState.READY
     before = await _items(kept.waiting, control, base)
     loaded = _loaded_after(before, now_key if running else "")
-    version = snapshot.engine.version
     measured = await asyncio.to_thread(
-        _measured_before, store, source, asked.plan, [each.key for each in found], version
+        _measured_before, store, source, asked, [each.key for each in found]
     )
     result = arranged(asked.sweep, found, loaded, measured.get if asked.reuse else None)
     changes = await control.history()
@@ -105,7 +108,9 @@ async def _work_out(
         [*before, *items_of(result.runs)],
         now_key if running else "",
         lambda _id: load,
-        lambda item: _bench(plans.get(item, asked.plan), kept.measurements, rate),
+        lambda item: _bench(
+            plans.get(item, asked.plan), kept.measurements, rate, max(1, len(asked.prompts))
+        ),
     )
     return Worked(
         host=source.name,
@@ -199,25 +204,27 @@ def _loaded_after(items: Sequence[Item], now: str) -> str:
 
 
 def _measured_before(
-    store: Store, source: Watched, plan: BenchPlan, keys: Sequence[str], version: str
+    store: Store, source: Watched, asked: Asked, keys: Sequence[str]
 ) -> Mapping[str, Measurement]:
-    find = partial(store.measurements.of_configuration, source.name, plan=plan)
+    find = partial(store.measurements.of_configuration, source.name, plan=asked.plan)
+    version = source.snapshot_now().engine.version
+    prompts = hash_of(asked.prompts) if asked.prompts else ""
     found: dict[str, Measurement] = {}
     for key in {each for each in keys if each}:
         earlier = find(configuration=key, simulated=source.host.simulated, unit=source.unit_name())
-        if (usable := usable_again(earlier, version)) is not None:
+        if (usable := usable_again(earlier, version, prompts)) is not None:
             found[key] = usable
     return found
 
 
 def _bench(
-    plan: BenchPlan, measurements: Sequence[Measurement], rate: float | None
+    plan: BenchPlan, measurements: Sequence[Measurement], rate: float | None, prompts: int
 ) -> Estimate | None:
     nameless = msgspec.structs.replace(plan, name="")
     same = [
         each for each in measurements if msgspec.structs.replace(each.plan, name="") == nameless
     ]
-    return bench_estimate(plan, same, rate=rate)
+    return bench_estimate(plan, same, rate=rate, prompts=prompts)
 
 
 def queued(

@@ -43,7 +43,7 @@ def test_validate_tells_every_mistake_on_stdout(run: Run, config_file: Path) -> 
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{config_file}:1: [uii]: unknown table; did you mean 'ui'?"
-        " (known: [ui], [keys], [hosts], [presets], [sweeps])",
+        " (known: [ui], [keys], [hosts], [presets], [sweeps], [bench])",
         f"{config_file}:3: [hosts.a] prot: unknown key; did you mean 'port'?",
     ]
     assert result.stderr == "2 mistakes\n"
