@@ -32,6 +32,7 @@ async def examine(options: Options, name: str, overrides: Overrides, printer: Pr
     printer.heading("here")
     printer.show([here.python(), here.configuration(find_config(options.config), loaded, error)])
     printer.show(here.terminal())
+    printer.show(await bounded("bubblewrap", here.bubblewrap))
     if target.reach is Reach.SSH:
         await _way_to(target, printer)
     printer.heading(f"on {target.name}")

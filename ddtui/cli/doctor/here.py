@@ -111,6 +111,18 @@ async def ssh_client() -> Check:
     return ok("ssh client", said.decode(errors="replace").strip().partition(",")[0])
 
 
+async def bubblewrap() -> list[Check]:
+    """Whether code that a model wrote can be run here for the coding tasks, and judged."""
+    from ddtui.bench.sandbox import probe
+
+    found = await probe()
+    if found.sandbox is not None:
+        return [ok("bubblewrap", f"it isolates, and its walls hold ({found.python})")]
+    return [
+        warn("bubblewrap", f"{found.why}; the code of coding tasks is not run", found.remedy),
+    ]
+
+
 def address(target: SshTarget) -> Check:
     """Where the name leads."""
     hops = [leg.address for leg in target.legs()]

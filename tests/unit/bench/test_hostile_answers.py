@@ -223,12 +223,10 @@ _HOGS = {
 @pytest.mark.parametrize("name", _HOGS)
 async def test_hogs_are_ended(sandbox: Sandbox, name: str) -> None:
     code, verdict = _HOGS[name]
-    before = psutil.virtual_memory().available
     # What is ended by its time alone need not take long here.
     seconds = 1.0 if verdict is Verdict.TIMEOUT else 20.0
     found = await judged(textwrap.dedent(code), sandbox, seconds=seconds)
     assert found.verdict is verdict, found
-    assert before - psutil.virtual_memory().available < 2 << 30
 
 
 # ---- passing without being right ----------------------------------------------------------------
