@@ -328,7 +328,7 @@ def view_of(
         changes=tuple(msgspec.convert(record.changes, list[Change])),
         proofs=tuple(
             ProofView(
-                each["name"],
+                f"--{each['name']}" if each.get("kind") == "flag" else each["name"],
                 each["requested"],
                 each["resolved"],
                 each["outcome"],

@@ -7,72 +7,22 @@ such a method fails a test.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from textual.binding import Binding, BindingType
 
+from ddtui.ui.action import Action, Group, Scope, steps
 
-class Scope(enum.StrEnum):
-    """Where an action works: everywhere, or on one screen."""
-
-    APP = "app"
-    MONITOR = "monitor"
-    LOG = "log"
-    HOSTS = "hosts"
-    PRESETS = "presets"
-    HISTORY = "history"
-
-
-class Group(enum.StrEnum):
-    """What an action belongs to: the headings of the help."""
-
-    GO = "Go to"
-    HOST = "Host"
-    CHANGE = "Change the engine"
-    MOVE = "Move"
-    SEARCH = "Search"
-    FILTER = "Filter"
-    SHOW = "Show"
-    COPY = "Copy and save"
-    APP = "ddtui"
-
-
-@dataclass(frozen=True)
-class Action:
-    """One thing that an operator can do."""
-
-    id: str
-    """`scope.name`, as written in the `[keys]` table."""
-    title: str
-    """One to three words, for the footer."""
-    description: str
-    """One sentence, for the palette and the help."""
-    keys: tuple[str, ...]
-    """Default keys, as Textual names them; a printable character stands for itself."""
-    group: Group
-    footer: bool = False
-    """Whether the footer shows it. The palette and the help show all."""
-    destructive: bool = False
-    """Whether it changes something on the host. Hidden and refused with `--read-only`."""
-    method: str = ""
-    """Set where Textual brings the method itself under another name."""
-
-    @property
-    def scope(self) -> Scope:
-        """The scope that its id names."""
-        return Scope(self.id.partition(".")[0])
-
-    @property
-    def handler(self) -> str:
-        """Name of the Textual action: the method's name without `action_`."""
-        return self.method or self.id.partition(".")[2].replace("-", "_")
-
-    @property
-    def command(self) -> str:
-        """The action as Textual runs it, with its namespace."""
-        return f"{'app' if self.scope is Scope.APP else 'screen'}.{self.handler}"
+__all__ = [
+    "ACTIONS",
+    "Action",
+    "Group",
+    "Scope",
+    "action",
+    "actions",
+    "bindings",
+    "refused_read_only",
+]
 
 
 _APP = (
@@ -80,7 +30,14 @@ _APP = (
     Action("app.log", "Log", "Show the unit's journal", ("2",), Group.GO, footer=True),
     Action("app.hosts", "Hosts", "Show all configured hosts", ("3",), Group.GO, footer=True),
     Action("app.presets", "Presets", "Show the presets, and apply one", ("4",), Group.GO, True),
-    Action("app.history", "History", "Show the changes made from this machine", ("H",), Group.GO),
+    Action(
+        "app.history",
+        "History",
+        "Show the changes made from this machine",
+        ("H",),
+        Group.GO,
+        footer=True,
+    ),
     Action(
         "app.reconnect",
         "Try now",
@@ -239,14 +196,6 @@ _MONITOR = (
 )
 
 
-def _steps(scope: Scope, what: str) -> tuple[Action, Action]:
-    """Moving in a screen's list."""
-    return (
-        Action(f"{scope}.down", "Down", f"One {what} down", ("j",), Group.MOVE),
-        Action(f"{scope}.up", "Up", f"One {what} up", ("k",), Group.MOVE),
-    )
-
-
 _PRESETS = (
     Action(
         "presets.apply",
@@ -296,7 +245,7 @@ _PRESETS = (
         Group.SEARCH,
     ),
     Action("presets.reload", "Reload", "Read the presets and plan again", ("r",), Group.SHOW),
-    *_steps(Scope.PRESETS, "preset"),
+    *steps(Scope.PRESETS, "preset"),
     Action(
         "presets.page-down",
         "Further",
@@ -323,7 +272,7 @@ _HISTORY = (
         footer=True,
     ),
     Action("history.reload", "Reload", "Read the history again", ("r",), Group.SHOW, True),
-    *_steps(Scope.HISTORY, "change"),
+    *steps(Scope.HISTORY, "change"),
 )
 
 _HOSTS = (
@@ -335,7 +284,7 @@ _HOSTS = (
         Group.HOST,
         footer=True,
     ),
-    *_steps(Scope.HOSTS, "host"),
+    *steps(Scope.HOSTS, "host"),
 )
 
 ACTIONS: tuple[Action, ...] = (

@@ -6,12 +6,14 @@ import pytest
 from msgspec.structs import replace
 from textual.widgets import Input, OptionList
 
+from ddtui.control.rights import sudoers_lines
 from ddtui.core.launch import Request
 from ddtui.ui.screens.choice import ChoiceScreen
 from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.source import ControlProblem
 from tests.ui.control_keys import Operator, operating, shows, until
-from tests.ui.control_world import HOSTILE_PRESETS, PRESETS, FakeControl
+from tests.ui.control_world import HOSTILE_PRESETS, PRESETS, UNIT, FakeControl
+from tests.ui.scenes import NOW, SCENES
 
 
 async def type_in(operator: Operator, words: str) -> None:
@@ -174,3 +176,41 @@ async def test_a_screen_without_control_does_not_exist() -> None:
         before = app.screen
         await pilot.press("4", "B", "R", "D")
         assert app.screen is before
+
+
+async def test_a_plan_from_before_the_link_broke_stays_with_its_time() -> None:
+    control = FakeControl()
+    async with operating("idle", control) as operator:
+        await operator.press("4")
+        await until(operator, shows(operator, "8 → 16"))
+        control.problem = ControlProblem("no answer for 12 s")
+        await operator.press("r")
+        await until(operator, shows(operator, "No plan: no answer for 12 s"))
+        assert "8 → 16" not in operator.text()
+        operator.app.source.show(SCENES["disconnected"](NOW))  # type: ignore[attr-defined]
+        operator.app.paint()
+        await until(operator, shows(operator, "8 → 16"))
+        assert "as of 14:13:20, not connected now" in operator.text()
+
+
+async def test_what_is_told_can_be_copied_with_its_lines_whole(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """From the screen, and from the dialog that tells why nothing can be done."""
+    copied: list[str] = []
+    monkeypatch.setattr("ddtui.ui.copying.write_copied", copied.append)
+    lines = sudoers_lines("mara", UNIT)
+    control = FakeControl()
+    control.problem = ControlProblem("sudo does not allow it", "\n".join(["add:", *lines]))
+    async with operating("idle", control, size=(80, 24)) as operator:
+        await operator.press("4")
+        await until(operator, shows(operator, "sudo does not allow it"))
+        await operator.press("y")
+        await operator.press("a")
+        await operator.until_asked()
+        await operator.settle(3.0)
+        assert "y copies this" in operator.text()
+        await operator.press("y")
+    assert len(copied) == 2
+    for text in copied:
+        assert set(lines) <= set(text.splitlines())

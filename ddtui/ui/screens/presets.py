@@ -236,12 +236,13 @@ class PresetsScreen(ListScreen):
             plan = await self._desk.control.plan(asked.request)
         except ControlProblem as error:
             problem = error
-        if self._detail.request == asked.request:
+        if self._detail.request != asked.request:
+            return
+        if plan is not None:
             now = self._shown.now if self._shown is not None else None
-            self._detail = replace(
-                self._detail, plan=plan, problem=problem, planned_at=now, working=False
-            )
-            self._tell()
+            self._detail = replace(self._detail, plan=plan, planned_at=now)
+        self._detail = replace(self._detail, problem=problem, working=False)
+        self._tell()
 
     # ---- actions ----------------------------------------------------------------------------
 

@@ -31,7 +31,7 @@ class Detail:
     working: bool = False
     """Whether a newer plan is being made."""
     problem: ControlProblem | None = None
-    """Why there is no plan."""
+    """Why no plan could be made last; an earlier one may still be there."""
     problems: str = ""
     """Why there are no presets."""
 
@@ -105,7 +105,7 @@ def detail_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
     preset = detail.preset
     if preset is not None and preset.description:
         rows += wrapped(preset.description, width)
-    plan = detail.plan
+    plan = None if _unplanned(detail, shown) else detail.plan
     if plan is not None and plan.changes:
         rows += _section("Changes", change_rows(plan.changes, width, shown.glyphs, _report(shown)))
     if plan is not None and plan.findings:
@@ -121,6 +121,11 @@ def detail_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
     return rows
 
 
+def _unplanned(detail: Detail, shown: Shown) -> bool:
+    """Whether there is no plan to show: one from before the link broke is better than none."""
+    return detail.problem is not None and (shown.connected or detail.plan is None)
+
+
 def _report(shown: Shown) -> Mapping[str, object] | None:
     info = shown.snapshot.server_info
     return info.arguments if info is not None else None
@@ -128,7 +133,7 @@ def _report(shown: Shown) -> Mapping[str, object] | None:
 
 def _state_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
     """The verdict, or why there is none."""
-    if detail.problem is not None:
+    if _unplanned(detail, shown) and detail.problem is not None:
         rows = wrapped(f"No plan: {detail.problem.what}", width, Ink.BAD)
         return rows + lines_of(detail.problem.remedy, width)
     if detail.plan is None:

@@ -126,7 +126,9 @@ def step_rows(step: StepView, shown: Shown, width: int) -> list[Row]:
     if step.began is None:
         return [row.cut(width)]
     row.put(fmt.clock(step.began), 9, Ink.LABEL)
-    row.put(fmt.duration(_seconds(step, shown)), 10, _name_ink(step))
+    done = step.status is StepStatus.DONE  # a running one would tick in tenths
+    words = (fmt.seconds if done else fmt.duration)(_seconds(step, shown))
+    row.put(words, 10, _name_ink(step))
     detail = fmt.clean(step.detail)
     ink = Ink.BAD if step.status is StepStatus.FAILED else Ink.LABEL
     if row.width + cell_len(detail) <= width or step.status is not StepStatus.RUNNING:
