@@ -24,6 +24,7 @@ SCOPES = {
     "log": "Log",
     "hosts": "Hosts",
     "presets": "Presets",
+    "history": "History",
 }
 
 
