@@ -18,10 +18,10 @@ from ddtui.cli.output import Paint, emit, emit_json, say
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
     from ddtui.cli.sweep_asked import Beside
-    from ddtui.cli.sweep_report import Worked
     from ddtui.cli.sweep_work import Asked
     from ddtui.core.bench_plan import BenchPlan
     from ddtui.core.generation import Prompt
+    from ddtui.experiments.worked import Worked
 
 
 PlanOption = Annotated[

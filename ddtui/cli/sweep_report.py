@@ -8,40 +8,16 @@ from typing import Any
 import msgspec
 
 from ddtui.cli.output import Paint, clean, table
-from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.redact import safe_text
 from ddtui.core.sweep import DEFAULT_POLICY, Sweep
-from ddtui.experiments.eta import Leg, QueueEta
-from ddtui.experiments.grid import Expansion, MatchRow
+from ddtui.experiments.eta import Leg
+from ddtui.experiments.grid import MatchRow
 from ddtui.experiments.naming import redacted
-from ddtui.experiments.plan_sweep import Arranged, Planned
+from ddtui.experiments.plan_sweep import Planned
+from ddtui.experiments.worked import Worked
 
 _MOST_ROWS = 100
 """Lines of one table; the rest is counted. JSON has all."""
-
-
-class Worked(msgspec.Struct, frozen=True, kw_only=True):
-    """All that is shown of a sweep."""
-
-    host: str
-    simulated: bool
-    sweep: Sweep
-    plan: BenchPlan
-    expansion: Expansion
-    arranged: Arranged
-    before: int
-    """Experiments that are in the queue already and come first."""
-    eta: QueueEta
-    """Of these, then of the sweep's."""
-    checked: bool
-    """Whether the host was asked."""
-    reusable: int = 0
-    """How many were measured by this plan already."""
-
-    @property
-    def legs(self) -> tuple[Leg, ...]:
-        """Those of the sweep's own experiments."""
-        return self.eta.legs[self.before :]
 
 
 def duration(seconds: float | None) -> str:

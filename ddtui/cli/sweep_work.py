@@ -12,7 +12,6 @@ import msgspec
 from ddtui.bench.prompts import hash_of
 from ddtui.cli.live import Watched
 from ddtui.cli.preset_source import presets_for
-from ddtui.cli.sweep_report import Worked
 from ddtui.config.hosts import HostTarget, Reach
 from ddtui.config.load import Loaded
 from ddtui.control.controller import Controller, operator
@@ -32,6 +31,7 @@ from ddtui.experiments.order import Item
 from ddtui.experiments.plan_known import circumstances, rate_of, usable_again, values_in_force
 from ddtui.experiments.plan_sweep import Arranged, arranged, items_of, planned, with_baseline
 from ddtui.experiments.queue import Queue
+from ddtui.experiments.worked import Worked
 from ddtui.store import Store
 
 _MOST_MEASUREMENTS = 500
