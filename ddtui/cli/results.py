@@ -117,56 +117,25 @@ def _stored(
 def _text(view: ResultsView, form: Format) -> str:
     from ddtui.cli.results_table import table_lines
     from ddtui.experiments.chart_data import charts_of
-    from ddtui.experiments.export import csv_text, json_text
-    from ddtui.experiments.markdown_report import markdown_text
-    from ddtui.experiments.svg_charts import sheet
+    from ddtui.experiments.results_files import Form, text_of
 
-    match form:
-        case Format.TABLE:
-            return "\n".join(table_lines(view, _width(), Paint()))
-        case Format.CSV:
-            return csv_text(view)
-        case Format.JSON:
-            return json_text(view)
-        case Format.MD:
-            if charts_of(view):
-                say("the charts are left out: --out FILE writes them beside the report")
-            return markdown_text(view, {}, time.time())
-        case Format.SVG:
-            return sheet(charts_of(view), f"Results of {view.host}").document()
+    if form is Format.TABLE:
+        return "\n".join(table_lines(view, _width(), Paint()))
+    if form is Format.MD and charts_of(view):
+        say("the charts are left out: --out FILE writes them beside the report")
+    return text_of(view, Form(form.value), time.time())
 
 
 def _write(view: ResultsView, form: Format, file: Path) -> list[Path]:
     """Write a file, and a report's charts beside it. Raises OSError."""
-    from ddtui.cli.output import Paint
     from ddtui.cli.results_table import table_lines
-    from ddtui.experiments.chart_data import charts_of
-    from ddtui.experiments.markdown_report import markdown_text
-    from ddtui.experiments.svg_charts import drawn
+    from ddtui.experiments.results_files import Form, put, write
 
-    if form is Format.TABLE:
-        plain = Paint()
-        plain.enabled = False
-        return [_put(file, "\n".join(table_lines(view, None, plain)) + "\n")]
-    if form is not Format.MD:
-        return [_put(file, _text(view, form))]
-    pictures = {f"{file.stem}-{chart.name}.svg": chart for chart in charts_of(view)}
-    titles = {name: chart.title for name, chart in pictures.items()}
-    report = _put(file, markdown_text(view, titles, time.time()))
-    drawings = ((file.with_name(name), drawn(chart)) for name, chart in pictures.items())
-    return [report, *(_put(where, drawing.document()) for where, drawing in drawings)]
-
-
-def _put(file: Path, text: str) -> Path:
-    """Write a file whole or not at all: beside it first. Raises OSError."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}.new")
-    try:
-        # Line ends are the text's own: CSV has those of RFC 4180.
-        beside.write_text(text, encoding="utf-8", newline="")
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)
-    return file
+    if form is not Format.TABLE:
+        return write(view, Form(form.value), file, time.time())
+    plain = Paint()
+    plain.enabled = False
+    return [put(file, "\n".join(table_lines(view, None, plain)) + "\n")]
 
 
 def _width() -> int | None:

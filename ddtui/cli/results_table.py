@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 
 from ddtui.cli.output import Paint
+from ddtui.experiments import fitting
 from ddtui.experiments.columns import Column, columns_of, verdict_word
+from ddtui.experiments.fitting import WIDEST_TITLE, fitted, padded, shortened, width_of
 from ddtui.experiments.results import ResultsView, Row
 
-GAP = "  "
-NARROWEST_TITLE = 12
-WIDEST_TITLE = 44
+GAP = " " * fitting.GAP
 _STYLES = {
     "faster": ("green", "bold"),
     "slower": ("red",),
@@ -52,49 +51,17 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
         yield f"{view.waiting} experiments of the queue have not ended yet"
 
 
-def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], list[str]]:
-    """The columns for which there is room, and the names of the others.
-
-    The heaviest goes first; of several alike the rightmost. The first column is cut before the ones
-    that stay are too wide together.
-    """
-    kept = list(columns)
-    kept[0] = _cut(kept[0], WIDEST_TITLE)
-    left_out = []
-    while width is not None and _total(kept) > width:
-        short = _cut(kept[0], max(NARROWEST_TITLE, _width_of(kept[0]) - _total(kept) + width))
-        heaviest = max(kept, key=lambda each: (each.weight, kept.index(each)))
-        if _total([short, *kept[1:]]) <= width and _width_of(short) >= NARROWEST_TITLE * 2:
-            kept[0] = short
-        elif heaviest.weight:
-            kept.remove(heaviest)
-            left_out.append(heaviest.title)
-        else:
-            kept[0] = short
-            break
-    names = {column.title for column in columns}
-    return kept, [column.title for column in columns if column.title in names & set(left_out)]
-
-
-def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )
-
-
 def _grid(columns: Sequence[Column], rows: Sequence[Row], paint: Paint) -> Iterator[str]:
-    widths = [_width_of(column) for column in columns]
+    widths = [width_of(column) for column in columns]
     head = (
-        _padded(column.title, width, right=column.right)
+        padded(column.title, width, right=column.right)
         for column, width in zip(columns, widths, strict=True)
     )
     yield paint(GAP.join(head).rstrip(), "bold")
     for place, row in enumerate(rows):
         parts = []
         for column, width in zip(columns, widths, strict=True):
-            text = _padded(column.texts[place], width, right=column.right)
+            text = padded(column.texts[place], width, right=column.right)
             styles = _STYLES.get(verdict_word(row), ()) if column.title == "verdict" else ()
             parts.append(paint(text, *styles))
         yield GAP.join(parts).rstrip()
@@ -106,7 +73,7 @@ def _causes(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
     if told:
         yield ""
     for row, line in told:
-        yield f"  {paint(_shortened(row.title, WIDEST_TITLE), 'bold')}: {line}"
+        yield f"  {paint(shortened(row.title, WIDEST_TITLE), 'bold')}: {line}"
 
 
 def _to_know(row: Row) -> Iterator[str]:
@@ -115,32 +82,3 @@ def _to_know(row: Row) -> Iterator[str]:
     elif row.cause:
         yield f"{row.state}: {row.cause}"
     yield from (flag for flag in row.flags if flag not in {"partial", "running"})
-
-
-def _cut(column: Column, width: int) -> Column:
-    texts = tuple(_shortened(text, width) for text in column.texts)
-    return Column(_shortened(column.title, width), texts, column.weight, column.right)
-
-
-def _shortened(text: str, width: int) -> str:
-    if cells(text) <= width:
-        return text
-    kept = ""
-    for char in text:
-        if cells(kept + char) > width - 1:
-            break
-        kept += char
-    return f"{kept}…"
-
-
-def _padded(text: str, width: int, *, right: bool) -> str:
-    blank = " " * (width - cells(text))
-    return blank + text if right else text + blank
-
-
-def _width_of(column: Column) -> int:
-    return max(cells(text) for text in (column.title, *column.texts))
-
-
-def _total(columns: Sequence[Column]) -> int:
-    return sum(map(_width_of, columns)) + len(GAP) * (len(columns) - 1)

@@ -14,9 +14,10 @@ import pytest
 
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import Paint
-from ddtui.cli.results_table import cells, fitted, table_lines
+from ddtui.cli.results_table import table_lines
 from ddtui.core.experiment import ExperimentState
 from ddtui.experiments.columns import Column, columns_of
+from ddtui.experiments.fitting import cells, fitted
 from ddtui.experiments.results import ResultsView, results_view
 from ddtui.store import Store
 from tests.unit.cli.conftest import Run
