@@ -60,7 +60,6 @@ while IFS= read -r line; do
     each environment "$path" ;;
   esac
 done <<<"$out"
-if [ -e "$file" ]; then each ours "$file"; else echo "@none $file"; fi
 paths=${out#*DropInPaths=}; paths=${paths%%$'\n'*}; read_in=" "
 for path in $paths; do read_in="$read_in${path##*/} "; done
 stem=${unit%.*} kind=${unit##*.}; names=("$unit.d"); part=$stem
@@ -80,13 +79,14 @@ for place in "${places[@]}"; do
     done
   done
 done
+if [ -e "$file" ]; then each ours "$file"; else echo "@none $file"; fi
 echo "@end"
 """,
 )
 """Arguments: scope, unit. One shot: `@user NAME UID HOME`, then blocks `@KIND BYTES PATH`, those
 bytes and a newline: `show` (properties), `cat` (`systemctl cat`), `environment` (each file of
-variables that must be there, or is), `ours` (ddtui's own drop-in) and `unread` (each drop-in that
-systemd will take up with its next reload); `-` instead of the size of a file that may not be read,
+variables that must be there, or is), `unread` (each drop-in that systemd will take up with its next
+reload) and `ours` (ddtui's own drop-in); `-` instead of the size of a file that may not be read,
 `@none PATH` where there is no drop-in; `@end`."""
 
 LOOK = Program(

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ddtui.control.host_actions import parse_verify
-from ddtui.control.unit_programs import DROP_IN_SIGHT, VERIFY_UNIT, WRITE_DROP_IN
+from ddtui.control.host_actions import parse_unit_files, parse_verify
+from ddtui.control.unit_programs import DROP_IN_SIGHT, UNIT_FILES, VERIFY_UNIT, WRITE_DROP_IN
 from ddtui.hosts.base import Program
 
 UNIT = "engine.service"
@@ -29,7 +29,9 @@ class UserUnit:
         stand_in = home / "bin/systemctl"
         stand_in.parent.mkdir()
         stand_in.write_text(
-            f"#!/bin/sh\necho 'FragmentPath={self.fragment}'\n"
+            "#!/bin/sh\ncase $* in *' cat '*)\n"
+            f'  for f in {self.fragment} {self.file}; do echo "# $f"; cat $f; echo; done; exit ;;\n'
+            f"esac\necho 'FragmentPath={self.fragment}'\n"
             "case $* in *DropInPaths*) ;; *) exit 0 ;; esac\n"
             f"[ ! -e '{self.file}' ] || echo 'DropInPaths={self.file}'\n"
         )
@@ -50,6 +52,30 @@ class UserUnit:
                 "LC_ALL": "C",
             },
         )
+
+
+def test_drop_ins_that_systemd_has_not_read_are_seen(unit: UserUnit) -> None:
+    """With the next reload it takes them up, as a change needs one; the first place counts."""
+    own = unit.file.parent
+    runtime = unit.home / "bin/systemd/user"
+    for path, text in {
+        own / "60-later.conf": "[Service]\nNice=1\n",
+        own / "50-ddtui.conf": "[Service]\nNice=2\n",
+        own / "10-empty.conf": "",
+        own / "notes.txt": "x",
+        runtime / f"{UNIT}.d/60-later.conf": "[Service]\nNice=3\n",
+        runtime / "service.d/20-all.conf": "[Service]\nNice=4\n",
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    said = unit.run(UNIT_FILES)
+    found = parse_unit_files(said.stdout.encode())
+    assert found.unread == (f"{own}/60-later.conf", f"{runtime}/service.d/20-all.conf")
+    names = [Path(each.path).name for each in found.files]
+    assert names == [UNIT, "20-all.conf", "50-ddtui.conf", "60-later.conf"]
+    assert [each.text for each in found.files][-1] == "[Service]\nNice=1\n"
+    (own / "50-ddtui.conf").unlink()
+    assert len(parse_unit_files(unit.run(UNIT_FILES).stdout.encode()).unread) == 2
 
 
 needs_systemd = pytest.mark.skipif(
