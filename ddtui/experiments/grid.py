@@ -104,7 +104,7 @@ class _Expanding:
             found += [each for each in self._matched(self._request(values)) if self._kept(each)]
         self._check_names(found)
         unique = list(_unique(found))
-        titled = _titled(_with_baseline(self._sweep, unique))
+        titled = _titled(_with_baseline(self._sweep, unique), self._base)
         return Expansion(
             combinations=tuple(titled),
             total=total,
@@ -297,13 +297,19 @@ def marked(found: Sequence[Combination], at: int) -> list[Combination]:
     return [baseline, *found[:at], *found[at + 1 :]]
 
 
-def _titled(found: Sequence[Combination]) -> list[Combination]:
-    """Titles of what differs; of everything where nothing does."""
+def _titled(found: Sequence[Combination], base: Values) -> list[Combination]:
+    """Titles of what differs among them, or from what is in force; of all where nothing does."""
     settings = [settings_of(each.request) for each in found]
     names = list(dict.fromkeys(name for each in settings for name in each))
-    varying = {name for name in names if len({repr(each.get(name, "")) for each in settings}) > 1}
+    telling = {
+        name
+        for name in names
+        if len({repr(each.get(name, "")) for each in settings}) > 1
+        or (name != PRESET and name not in base)
+        or any(base.get(name) != each[name] for each in settings if name in base and name in each)
+    }
     result = []
     for combination, values in zip(found, settings, strict=True):
-        shown = {name: value for name, value in values.items() if name in varying} or values
+        shown = {name: value for name, value in values.items() if name in telling} or values
         result.append(msgspec.structs.replace(combination, title=title_of(request_of(shown))))
     return result

@@ -7,7 +7,10 @@ runs, what is held, and what an operator has moved.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
 
@@ -31,6 +34,15 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     def kept(self) -> bool:
         """Whether it stays where it is."""
         return self.running or self.held or self.fixed
+
+
+class _Ahead(NamedTuple):
+    """What lies ahead of a place."""
+
+    free: int
+    """Places that can be filled, this one included, until the next kept item."""
+    key: str
+    """Of that item; empty for none."""
 
 
 def reloads(items: Iterable[Item], in_force: str = "") -> int:
@@ -65,10 +77,11 @@ def ordered(items: Sequence[Item], in_force: str = "") -> list[Item]:
 def _filled(items: Sequence[Item], in_force: str) -> list[Item]:
     """Kept items in their places, the others in groups between them."""
     groups = _groups(each for each in items if not each.kept)
+    ahead = _ahead(items)
     result: list[Item] = []
     now = in_force
     for at, item in enumerate(items):
-        chosen = item if item.kept else _next(groups, now, items[at:])
+        chosen = item if item.kept else _next(groups, now, ahead[at])
         if not item.kept:
             _taken(groups, chosen)
         result.append(chosen)
@@ -77,7 +90,20 @@ def _filled(items: Sequence[Item], in_force: str) -> list[Item]:
     return result
 
 
-def _groups(items: Iterable[Item]) -> dict[str, list[Item]]:
+def _ahead(items: Sequence[Item]) -> list[_Ahead]:
+    """For each place: how many free ones there are until the next kept item, and its key."""
+    found: list[_Ahead] = []
+    free, key = 0, ""
+    for item in reversed(items):
+        if item.kept and not item.held:
+            free, key = 0, item.key
+        elif not item.held:
+            free += 1
+        found.append(_Ahead(free, key))
+    return found[::-1]
+
+
+def _groups(items: Iterable[Item]) -> dict[str, deque[Item]]:
     """Items by configuration: each group in order, that of the baseline first."""
     found: dict[str, list[Item]] = {}
     for item in items:
@@ -85,35 +111,34 @@ def _groups(items: Iterable[Item]) -> dict[str, list[Item]]:
     for group in found.values():
         group.sort(key=lambda each: not each.baseline)
     by_baseline = sorted(found.items(), key=lambda pair: not pair[1][0].baseline)
-    return dict(by_baseline)
+    return {name: deque(group) for name, group in by_baseline}
 
 
 def _group_of(item: Item) -> str:
     return f"key {item.key}" if item.key and item.loads else f"item {item.id}"
 
 
-def _taken(groups: dict[str, list[Item]], item: Item) -> None:
+def _taken(groups: dict[str, deque[Item]], item: Item) -> None:
+    """Take away the first one of a group."""
     name = _group_of(item)
-    groups[name].remove(item)
+    groups[name].popleft()
     if not groups[name]:
         del groups[name]
 
 
-def _next(groups: dict[str, list[Item]], now: str, rest: Sequence[Item]) -> Item:
+def _next(groups: dict[str, deque[Item]], now: str, ahead: _Ahead) -> Item:
     """What comes at a free place: what is loaded, else a group that fits before the next kept."""
     if (same := groups.get(f"key {now}")) is not None:
         return same[0]
     first = next(iter(groups.values()))
     if first[0].baseline:
         return first[0]  # the others are compared with it
-    free = next((n for n, each in enumerate(rest) if each.kept and not each.held), len(rest))
-    free -= sum(each.held for each in rest[:free])
-    following = next((each.key for each in rest if each.kept and not each.held), "")
-    wanted = groups.get(f"key {following}") if following else None
-    others = {name: group for name, group in groups.items() if group is not wanted}
     # Its own group goes right before a kept item, so that it needs no load.
-    if wanted is not None and (not others or free <= len(wanted)):
+    wanted = groups.get(f"key {ahead.key}") if ahead.key else None
+    if wanted is not None and (len(groups) == 1 or ahead.free <= len(wanted)):
         return wanted[0]
-    room = free - (len(wanted) if wanted is not None else 0)
-    fitting = (group for group in others.values() if len(group) <= room)
-    return next(fitting, next(iter(others.values()), first))[0]
+    room = ahead.free - (len(wanted) if wanted is not None else 0)
+    others = (group for group in groups.values() if group is not wanted)
+    other = next(others)
+    fitting = (group for group in chain((other,), others) if len(group) <= room)
+    return next(fitting, other)[0]

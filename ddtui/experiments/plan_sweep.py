@@ -85,9 +85,13 @@ async def planned(
             on_done(done)
         return found
 
-    async with asyncio.TaskGroup() as group:
-        tasks = [group.create_task(one(each)) for each in combinations]
-    return _without_doubles([each.result() for each in tasks])
+    tasks = [asyncio.create_task(one(each)) for each in combinations]
+    try:
+        return _without_doubles(await asyncio.gather(*tasks))
+    finally:  # where one has failed, the others need not go on
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _checked(combination: Combination, plan: Plan) -> Planned:

@@ -67,7 +67,11 @@ def test_it_queues_what_it_shows(run: Run) -> None:
     assert first.match == Match(
         "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16"
     )
-    assert (first.baseline, second.baseline, second.title) == (True, False, "budget 48")
+    assert (first.baseline, second.baseline, second.title) == (
+        True,
+        False,
+        "block_size 16 budget 48",
+    )
     assert first.configuration
     assert first.sweep.startswith("grid-")
 
@@ -135,7 +139,7 @@ def test_sweeps_by_name_and_file_without_the_host(run: Run, tmp_path: Path) -> N
         encoding="utf-8",
     )
     shown = json.loads(run("sweep", "demo", "blocks", "--offline", "--dry-run", "--json").stdout)
-    assert [each["title"] for each in shown["runs"]] == ["budget 8", "budget 4"]
+    assert [each["title"] for each in shown["runs"]] == ["budget 8 topk 2", "budget 4 topk 2"]
     assert [each["request"]["knobs"]["topk"] for each in shown["runs"]] == [2, 2]
     assert (shown["plan"]["repeats"], shown["checked"], shown["reloads"]) == (7, False, None)
     file = tmp_path / "other.toml"

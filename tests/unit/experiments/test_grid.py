@@ -10,7 +10,7 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.grid_text import parse_grid
 from ddtui.core.conditions import read_condition
 from ddtui.core.experiment import Match
-from ddtui.core.launch import Request
+from ddtui.core.launch import Request, Value
 from ddtui.core.sweep import Axis, Sweep
 from ddtui.experiments.grid import Expansion, expand, settings_of
 
@@ -52,11 +52,11 @@ def test_then_block_size_16_with_matching_budgets() -> None:
     text = f"block_size=16 {CAMPAIGN} match if topk <= budget"
     found = expand(parse_grid(text), base={"block_size": 8, "budget": 7})
     assert titles(found)[:5] == [
-        "budget 9 topk 4 window 2048",
-        "budget 9 topk 4 window none",
-        "budget 9 topk 6 window 2048",
-        "budget 9 topk 6 window none",
-        "budget 18 topk 4 window 2048",
+        "block_size 16 budget 9 topk 4 window 2048",
+        "block_size 16 budget 9 topk 4 window none",
+        "block_size 16 budget 9 topk 6 window 2048",
+        "block_size 16 budget 9 topk 6 window none",
+        "block_size 16 budget 18 topk 4 window 2048",
     ]
     assert {each.request.knobs["budget"] for each in found.combinations} == {9, 18, 26, 35}
     assert all(each.request.knobs["block_size"] == 16 for each in found.combinations)
@@ -102,7 +102,7 @@ def test_what_cannot_be_matched_says_why() -> None:
         "",
         "nodes: window 12 is smaller than block size 16",
     ]
-    assert found.combinations[1].title == "block_size 16"
+    assert found.combinations[1].title == "block_size 16 budget 16 window 12"
 
 
 @pytest.mark.parametrize(
@@ -210,3 +210,11 @@ def test_a_grid_is_the_product_without_what_conditions_take_out(
     assert found.total == sweep.combinations
     assert found.total - sum(found.excluded.values()) == len(wanted)
     assert len(set(titles(found))) == len(wanted)
+
+
+def test_a_title_leaves_out_what_all_have_and_what_is_in_force() -> None:
+    sweep = parse_grid("preset=base budget=4,8 topk=4 block_size=16 flag:x=1")
+    presets = {"base": Request("base", {"window": 2048})}
+    in_force: dict[str, Value] = {"topk": 4, "block_size": 8, "window": 2048, "flag:x": "1"}
+    found = expand(sweep, presets.__getitem__, in_force)
+    assert titles(found) == ["block_size 16 budget 4", "block_size 16 budget 8"]

@@ -1,6 +1,9 @@
 """A sweep worked out on a host: what blocks, what is the same, what was measured, and the order."""
 
+import asyncio
+
 import msgspec
+import pytest
 
 from ddtui.config.grid_text import parse_grid
 from ddtui.core.bench_plan import BenchPlan
@@ -20,6 +23,7 @@ from ddtui.experiments.grid import expand
 from ddtui.experiments.matching import Point
 from ddtui.experiments.plan_known import circumstances, rate_of, usable_again, values_in_force
 from ddtui.experiments.plan_sweep import Arranged, arranged, planned, with_baseline
+from ddtui.hosts.base import LinkDown
 
 PROGRAM = ("python", "-m", "sglang.launch_server", "--model-path", "/m")
 BASE = Launch((*PROGRAM, "--budget", "8"))
@@ -120,8 +124,22 @@ async def test_without_a_host_all_is_kept_as_it_is() -> None:
     found = await planned(expand(sweep).combinations, None, told.append)
     result = arranged(sweep, found, "")
     assert told == [1, 2, 3, 4]
-    assert titles(result) == ["block_size 8 budget 4", "block_size 8 budget 13"]
+    assert titles(result) == ["block_size 8 budget 4 window 12", "block_size 8 budget 13 window 12"]
     assert len(result.blocked) == 2
+
+
+async def test_a_host_that_fails_ends_all_with_its_own_error() -> None:
+    begun: list[Request] = []
+
+    async def fails(request: Request) -> Plan:
+        begun.append(request)
+        await asyncio.sleep(0)
+        raise LinkDown("the link is down")
+
+    with pytest.raises(LinkDown, match="the link is down"):
+        await planned(expand(parse_grid("budget=1,2,3,4,5,6,7,8,9")).combinations, fails)
+    assert len(begun) < 9
+    assert len(asyncio.all_tasks()) == 1
 
 
 def test_values_in_force_by_setting() -> None:
