@@ -41,14 +41,15 @@ def target(
 
     `best`: the highest rate of a user at the lowest concurrency that its experiments share; of
     equal ones the longer acceptance length, then the earlier one. `last`: that of the last
-    experiment that was done. Where there is none, the baseline. Pure.
+    experiment that was measured now. Where there is none, the baseline. Pure.
     """
     done = sorted(
         (each for each in experiments if each.state is ExperimentState.DONE),
         key=lambda each: each.ended or 0.0,
     )
-    if leave == "last" and done:
-        return Target(done[-1].request, f"the last one, {done[-1].title}")
+    ran = [each for each in done if not each.reused]
+    if leave == "last" and ran:
+        return Target(ran[-1].request, f"the last one, {ran[-1].title}")
     if leave == "best":
         by_id = {each.id: each for each in measurements}
         measured = [

@@ -12,7 +12,6 @@ import msgspec
 
 from ddtui.bench.progress import Progress
 from ddtui.control.drop_in import stamp
-from ddtui.control.host_actions import ActionFailed
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.experiment import Experiment, ExperimentState
 from ddtui.experiments.leaving import (
@@ -27,7 +26,7 @@ from ddtui.experiments.needs import Around
 from ddtui.experiments.one_experiment import OneExperiment
 from ddtui.experiments.presence import present, sole_runner
 from ddtui.experiments.report import Ending, OnEvent, RunEvent, RunnerView, time_left
-from ddtui.hosts.base import HostError, LinkDown, LinkRefused, ProgramTimeout
+from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 from ddtui.store.errors import Stale, StoreError
 
 ASK_EVERY = 1.0
@@ -104,7 +103,7 @@ class Runner:
 
         Raises:
             RunnerHeld: Somebody else runs this host's experiments.
-            NotPossible, RightMissing: The unit cannot be changed by this operator.
+            NotPossible, ActionFailed: The unit cannot be read, or not be changed by this operator.
             LinkRefused: The host cannot be reached without the operator.
             StoreError: What must be kept cannot be.
         """
@@ -283,9 +282,7 @@ class Runner:
                     await around.control.resume(self._heard)
                 launch = (await around.control.command()).launch
                 break
-            except (LinkDown, ProgramTimeout, ActionFailed) as error:
-                if isinstance(error, LinkRefused):
-                    raise
+            except (LinkDown, ProgramTimeout) as error:
                 self._wait_for(error.what)
                 await asyncio.sleep(AGAIN_AFTER)
         found = Baseline(launch=launch, at=around.watching.clock(), unit=around.unit())

@@ -143,9 +143,11 @@ class RunWorld(ChangeWorld):
         if self.machine.engine is not engine or self.machine.http != 200:
             raise ConnectionLost("the engine does not answer")
 
-    def add(self, title: str, plan: BenchPlan, **flags: Any) -> Experiment:
-        """Queue an experiment."""
-        request = Request(flags={name.replace("_", "-"): value for name, value in flags.items()})
+    def add(
+        self, title: str, plan: BenchPlan, request: Request | None = None, **flags: Any
+    ) -> Experiment:
+        """Queue an experiment: a request, or flags."""
+        request = request or Request(flags=flags)
         new = Experiment(
             id=uuid.uuid4().hex, host=self.host.name, title=title, request=request, plan=plan
         )
