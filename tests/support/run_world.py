@@ -144,10 +144,10 @@ class RunWorld(ChangeWorld):
             raise ConnectionLost("the engine does not answer")
 
     def add(
-        self, title: str, plan: BenchPlan, request: Request | None = None, **flags: Any
+        self, title: str, plan: BenchPlan, request: Request | None = None, *, block: int = 0
     ) -> Experiment:
-        """Queue an experiment: a request, or flags."""
-        request = request or Request(flags=flags)
+        """Queue an experiment: a request, or a block size; neither for what is in force."""
+        request = request or Request(flags={BLOCK: block} if block else {})
         new = Experiment(
             id=uuid.uuid4().hex, host=self.host.name, title=title, request=request, plan=plan
         )

@@ -90,7 +90,7 @@ def settings(world: RunWorld, **to: Any) -> None:
 @pytest.mark.parametrize("step", ["planning", "loading", "measuring"])
 def test_a_link_that_breaks_is_waited_for(told: Any, step: str) -> None:
     async def story(world: RunWorld) -> None:
-        world.add("a", PLAN, **{BLOCK: 16})
+        world.add("a", PLAN, block=16)
         when(world, at("step", step), lambda: asyncio.get_running_loop().call_later(
             0.7, world.host.cut))  # fmt: skip
         await world.runner().run()
@@ -151,8 +151,8 @@ def test_an_engine_that_dies_is_started_again(told: Any) -> None:
 
 def test_an_engine_that_dies_of_being_measured_fails_it_and_the_next_one_goes_on(told: Any) -> None:
     async def story(world: RunWorld) -> None:
-        world.add("a", PLAN, **{BLOCK: 16})
-        world.add("b", PLAN, **{BLOCK: 12})
+        world.add("a", PLAN, block=16)
+        world.add("b", PLAN, block=12)
 
         def heed(event: RunEvent) -> None:
             if event.what == "step" and event.step == "measuring" and event.title == "a":
@@ -177,7 +177,7 @@ def test_a_configuration_that_does_not_load_is_recorded_and_left_behind(told: An
 
     async def story(world: RunWorld) -> None:
         settings(world, leave="last")
-        world.add("a", PLAN, **{BLOCK: 16})
+        world.add("a", PLAN, block=16)
         await world.runner().run()
         assert world.machine.http == 200
 
@@ -204,7 +204,7 @@ def test_a_blocked_plan_fails_its_experiment_only(told: Any) -> None:
 @pytest.mark.parametrize("when_", ["at first", "later"])
 def test_what_the_host_does_not_allow_ends_the_run_and_loses_nothing(told: Any, when_: str) -> None:
     async def story(world: RunWorld) -> None:
-        world.add("a", PLAN, **{BLOCK: 16})
+        world.add("a", PLAN, block=16)
         refused = {"ddtui:unit-files"}
         if when_ == "at first":
             world.machine.script.refuses = refused
@@ -239,10 +239,10 @@ def test_requests_of_others_are_told(told: Any) -> None:
 
 def test_an_earlier_measurement_is_used_again(told: Any) -> None:
     async def story(world: RunWorld) -> None:
-        world.add("a", PLAN, **{BLOCK: 16})
+        world.add("a", PLAN, block=16)
         await world.runner().run()
         (earlier,) = world.measurements()
-        again = world.add("b", PLAN, **{BLOCK: 12})
+        again = world.add("b", PLAN, block=12)
         world.kept.experiments.change(
             again.id, {ExperimentState.PENDING}, reused=True, measurement=earlier.id
         )
@@ -259,8 +259,8 @@ def test_experiments_do_not_inherit_from_one_another(told: Any) -> None:
 
     async def story(world: RunWorld) -> None:
         settings(world, leave="baseline")
-        world.add("a", PLAN, **{BLOCK: 16, "context-length": 4096})
-        world.add("b", PLAN, **{"context-length": 2048})
+        world.add("a", PLAN, Request(flags={BLOCK: 16, "context-length": 4096}))
+        world.add("b", PLAN, Request(flags={"context-length": 2048}))
         await world.runner().run()
 
     world = told(story)
@@ -274,8 +274,8 @@ def test_experiments_do_not_inherit_from_one_another(told: Any) -> None:
 def test_the_unit_is_left_in_the_best(told: Any) -> None:
     async def story(world: RunWorld) -> None:
         settings(world, leave="best")
-        world.add("a", PLAN, **{BLOCK: 16})
-        world.add("b", PLAN, **{BLOCK: 12})
+        world.add("a", PLAN, block=16)
+        world.add("b", PLAN, block=12)
         ending = await world.runner().run()
         assert ending.left == "the best one, a"
 
@@ -330,7 +330,7 @@ def test_a_paused_queue_waits(told: Any) -> None:
 @pytest.mark.parametrize("step", ["loading", "measuring"])
 def test_it_stops_cleanly_and_is_carried_on(told: Any, step: str) -> None:
     async def story(world: RunWorld) -> None:
-        world.add("a", PLAN, **{BLOCK: 16})
+        world.add("a", PLAN, block=16)
         runner = world.runner()
         when(world, at("step", step), lambda: asyncio.get_running_loop().call_later(
             1.0, runner.ask_to_stop))  # fmt: skip
@@ -388,7 +388,7 @@ def test_once_runs_one(told: Any) -> None:
 
 def test_its_view_says_where_it_stands(told: Any) -> None:
     async def story(world: RunWorld) -> None:
-        world.add("a", PLAN, **{BLOCK: 16})
+        world.add("a", PLAN, block=16)
         runner = world.runner()
         work = runner.start()
         steps: dict[str, float | None] = {}

@@ -45,10 +45,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 def queued(world: RunWorld) -> RunWorld:
     """Configurations: as it is, two plans of another one, and one that fails."""
-    world.add("1 block 8", PLAN, **{BLOCK: 8})
-    world.add("2 block 16", PLAN, **{BLOCK: 16})
-    world.add("3 block 16 quick", QUICK, **{BLOCK: 16})
-    world.add("4 block 10", QUICK, **{BLOCK: 10})
+    world.add("1 block 8", PLAN, block=8)
+    world.add("2 block 16", PLAN, block=16)
+    world.add("3 block 16 quick", QUICK, block=16)
+    world.add("4 block 10", QUICK, block=10)
     world.kept.experiments.change_settings(world.host.name, simulated=False, leave="baseline")
     return world
 
