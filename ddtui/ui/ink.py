@@ -47,7 +47,16 @@ class Ink(enum.IntEnum):
     WARN_BADGE = enum.auto()
     BAD_BADGE = enum.auto()
     QUIET_BADGE = enum.auto()
+    HEAT_0 = enum.auto()  # fields of a heat map, from the weakest
+    HEAT_1 = enum.auto()
+    HEAT_2 = enum.auto()
+    HEAT_3 = enum.auto()
+    HEAT_4 = enum.auto()
+    HEAT_5 = enum.auto()
 
+
+HEATS = (Ink.HEAT_0, Ink.HEAT_1, Ink.HEAT_2, Ink.HEAT_3, Ink.HEAT_4, Ink.HEAT_5)
+"""Inks of a heat map's fields, from the weakest to the strongest."""
 
 _BADGES = {
     Ink.BADGE: "accent",
@@ -57,6 +66,8 @@ _BADGES = {
     Ink.BAD_BADGE: "error",
     Ink.QUIET_BADGE: "secondary",
 }
+_GROUNDED = frozenset({*_BADGES, *HEATS})
+"""Inks with a ground of their own: a blank beside them is not of their ink."""
 _PLAIN = {
     Ink.TEXT: "foreground",
     Ink.LABEL: "label",
@@ -76,7 +87,7 @@ _BOLD = {
     Ink.WARN: "warning",
     Ink.BAD: "error",
 }
-_KEPT_WHEN_FADED = frozenset({*_BADGES, Ink.TITLE, Ink.FRAME, Ink.WARN, Ink.BAD, Ink.TRACK})
+_KEPT_WHEN_FADED = frozenset({*_GROUNDED, Ink.TITLE, Ink.FRAME, Ink.WARN, Ink.BAD, Ink.TRACK})
 """What still stands out on a panel whose figures are out of date: warnings, badges, no values."""
 
 
@@ -155,7 +166,7 @@ class Row:
         # Blanks take their left neighbour's ink, as nothing of it shows: fewer escape sequences.
         if self.spans:
             before, last = self.spans[-1]
-            if ink is last or (text.isspace() and last not in _BADGES):
+            if ink is last or (text.isspace() and last not in _GROUNDED):
                 self.spans[-1] = (before + text, last)
                 self.width += width
                 return
@@ -170,7 +181,7 @@ class Row:
             for text, ink in row.spans
         ]
         if row.width < width:
-            if row.spans and row.spans[-1][1] not in _BADGES:
+            if row.spans and row.spans[-1][1] not in _GROUNDED:
                 text, style, _ = segments[-1]
                 segments[-1] = Segment(text + " " * (width - row.width), style)
             else:
@@ -222,7 +233,7 @@ def rows_text(rows: Iterable[Row], variables: Mapping[str, str]) -> Text:
             text.append("\n")
         for words, ink in row.spans:
             style = styles[ink]
-            own = style if ink in _BADGES else Style(color=style.color, bold=style.bold)
+            own = style if ink in _GROUNDED else Style(color=style.color, bold=style.bold)
             text.append(words, own)
     return text
 
@@ -271,6 +282,8 @@ def ink_styles(variables: Mapping[str, str], *, faded: bool) -> dict[Ink, Style]
     styles = {ink: on(Color.parse(variables[name])) for ink, name in _PLAIN.items()}
     styles |= {ink: on(Color.parse(variables[name]), bold=True) for ink, name in _BOLD.items()}
     styles |= {ink: _badge(Color.parse(variables[name])) for ink, name in _BADGES.items()}
+    heat = Color.parse(variables["graph-throughput"])
+    styles |= {ink: _heat(heat, background, at / (len(HEATS) - 1)) for at, ink in enumerate(HEATS)}
     styles[Ink.AXIS] = toward_background("label", 0.25)
     styles[Ink.DIM] = toward_background("dim", 0.35)
     if faded:
@@ -285,3 +298,13 @@ def _badge(color: Color) -> Style:
         return Style(color=color.rich_color, reverse=True, bold=True)
     text = Color(0, 0, 0) if color.brightness > 0.5 else Color(255, 255, 255)
     return Style(color=text.rich_color, bgcolor=color.rich_color, bold=True)
+
+
+def _heat(color: Color, background: Color, strength: float) -> Style:
+    """Text on a ground that is the colour by as much as its strength."""
+    if color.ansi is not None or background.ansi is not None:
+        # Terminal colours know nothing in between.
+        return Style(color=color.rich_color, reverse=strength > 0.5, bold=strength >= 1)
+    ground = background.blend(color, 0.10 + 0.80 * strength, alpha=1.0)
+    text = Color(0, 0, 0) if ground.brightness > 0.5 else Color(255, 255, 255)
+    return Style(color=text.rich_color, bgcolor=ground.rich_color, bold=strength >= 1)
