@@ -72,12 +72,17 @@ class ControlOfHost:
         self._records: list[ChangeRecord] = []
         self._history: tuple[ReconfigurationView, ...] | None = None
         """Views of the records, made when they are first asked for."""
+        self.beside: Controller | None = None
+        """Another one that changes the unit from here: that of a runner of experiments."""
 
     # ---- what is known -------------------------------------------------------------------------
 
     @property
     def reconfiguration(self) -> ReconfigurationView | None:
         """See ControlSource."""
+        theirs = self.beside.running if self.beside is not None else None
+        if theirs is not None and theirs.steps and not theirs.ending:
+            return view_of(theirs, "", None)
         record, left = self._control.running, self._left
         here = record is not None and bool(record.steps)
         if record is not None and here and (left is None or left.began < record.began):

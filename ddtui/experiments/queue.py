@@ -231,12 +231,17 @@ class Queue:
                 now.hypothesis if hypothesis is None else hypothesis,
                 now.note if note is None else note,
             )
+            measured_by = now.plan if plan is None else plan
+            # What was worked out for it, or measured earlier, is another one's by now.
+            same = request == now.request and measured_by == now.plan
+            stale: dict[str, Any] = {"configuration": "", "measurement": "", "reused": False}
             return msgspec.structs.replace(
                 now,
                 request=request,
-                plan=now.plan if plan is None else plan,
+                plan=measured_by,
                 match=match or match_after(now.match, over, without),
                 **texts,
+                **({} if same else stale),
             )
 
         names = [*names_of(over), *(f"without {each}" for each in without)]

@@ -123,6 +123,19 @@ def test_one_like_another_one(queue: Queue, store: Store) -> None:
 # ---- changing -----------------------------------------------------------------------------------
 
 
+def test_an_edit_gives_up_what_was_measured_of_another_configuration(queue: Queue) -> None:
+    known = {"configuration": "key", "measurement": "m", "reused": True}
+    (one,) = added(queue, 8, **known)
+    renamed = queue.edit(one.id, title="the same", hypothesis="no change")
+    assert (renamed.configuration, renamed.measurement, renamed.reused) == ("key", "m", True)
+    same = queue.edit(one.id, Request(knobs={"budget": 8}))
+    assert same.reused
+    other = queue.edit(one.id, Request(knobs={"budget": 16}))
+    assert (other.configuration, other.measurement, other.reused) == ("", "", False)
+    (two,) = added(queue, 8, **known)
+    assert not queue.edit(two.id, plan=BenchPlan(repeats=9)).reused
+
+
 def test_edits_keep_title_and_match_true(queue: Queue) -> None:
     match = Match("nodes", "f", "budget", 4, "block size 8")
     (old,) = added(queue, 4, match=match)

@@ -1,0 +1,264 @@
+"""What is known of a queue beside its rows: what each loads, how long it takes, what came of it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from ddtui.bench.errors import BadPrompts
+from ddtui.bench.progress import Progress
+from ddtui.bench.prompts import load_prompts
+from ddtui.cli.live import Watched
+from ddtui.control.controller import Controller
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.change_record import ChangeRecord
+from ddtui.core.configuration_key import configuration_key
+from ddtui.core.experiment import ENDED, Experiment, ExperimentState, QueueSettings
+from ddtui.core.launch import Launch, Request, Value
+from ddtui.core.load_history import LoadHistory
+from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.core.samples import LinkState
+from ddtui.core.snapshot import ReadinessState
+from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
+from ddtui.experiments.leaving import Baseline
+from ddtui.experiments.matching import Circumstances
+from ddtui.experiments.order import Item
+from ddtui.experiments.plan_known import circumstances, rate_of, values_in_force
+from ddtui.hosts.base import HostError
+from ddtui.store import Store
+from ddtui.ui.queue_source import Result
+
+MOST_MEASUREMENTS = 500
+MOST_PLANNED = 24
+"""Configurations that are worked out on the host in one go: the next look goes on with the rest."""
+AT_ONCE = 4
+_SOME_PROMPTS = 10
+
+
+class Kept(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store knows of a host."""
+
+    version: int
+    experiments: list[Experiment]
+    """With their secrets: to be planned with, and never shown."""
+    settings: QueueSettings
+    measurements: list[Measurement]
+    """The newest first; whole ones, and those that ended early."""
+    loads: LoadHistory
+    changes: list[ChangeRecord]
+
+    @property
+    def complete(self) -> list[Measurement]:
+        """Those that are whole."""
+        return [each for each in self.measurements if each.state is MeasurementState.COMPLETE]
+
+
+def read_kept(store: Store, host: str, *, simulated: bool) -> Kept:
+    """All of it. Blocks; raises StoreError."""
+    queue = store.experiments
+    # The version first: what changes in between makes it look old, never new.
+    version = queue.version(host, simulated=simulated)
+    return Kept(
+        version=version,
+        experiments=queue.queue(host, simulated=simulated),
+        settings=queue.settings(host, simulated=simulated),
+        measurements=store.measurements.of_host(host, simulated=simulated, most=MOST_MEASUREMENTS),
+        loads=store.loads.history(host, simulated=simulated),
+        changes=store.reconfigurations.history(host, simulated=simulated, most=20),
+    )
+
+
+def key_of(launch: Launch) -> str:
+    """The key of a launch's configuration."""
+    return configuration_key(launch.argv, launch.environment)
+
+
+def base_of(settings: QueueSettings) -> Launch | None:
+    """What the queue's experiments are made on; None before it has begun."""
+    if not settings.baseline:
+        return None
+    try:
+        return msgspec.convert(settings.baseline, Baseline).launch
+    except msgspec.ValidationError:
+        return None  # the runner records it anew too
+
+
+class Known:
+    """Works out what each experiment loads, on the host, and remembers it."""
+
+    def __init__(self, source: Watched, control: Controller) -> None:
+        self._source = source
+        self._control = control
+        self._keys: dict[tuple[bytes, str], str] = {}
+        self._launch: Launch | None = None
+        self._prompts: dict[str, int] = {}
+        self.checked = False
+        """Whether it is known of all that wait what they load."""
+
+    @property
+    def launch(self) -> Launch | None:
+        """What the unit is configured as, as it was read last."""
+        return self._launch
+
+    async def base(self, settings: QueueSettings) -> Launch:
+        """What experiments are made on. Raises HostError."""
+        return base_of(settings) or (await self._control.command()).launch
+
+    async def eta(self, kept: Kept, left: Callable[[Experiment], float | None]) -> QueueEta:
+        """When what runs and waits ends; `left` gives the seconds of one that runs, if known."""
+        going_on = [each for each in kept.experiments if each.state not in ENDED]
+        self._launch = await self._read_launch() or self._launch
+        base = base_of(kept.settings) or self._launch
+        await self._work_out(going_on, base)
+        snapshot, source = self._source.snapshot_now(), self._source
+        ready = snapshot.readiness.state is ReadinessState.READY
+        in_force = key_of(self._launch) if ready and self._launch is not None else ""
+        load = None
+        if base is not None:
+            load = load_estimate(
+                kept.loads,
+                source.engine.flags(base.argv),
+                source.engine.models(base.argv),
+                kept.changes,
+            )
+        rate, by_id = rate_of(kept.complete, snapshot), {each.id: each for each in going_on}
+
+        def loading(experiment_id: str) -> Estimate | None:
+            running = by_id[experiment_id].state is ExperimentState.RUNNING
+            return Estimate(0.0, "") if running else load
+
+        def measuring(experiment_id: str) -> Estimate | None:
+            each = by_id[experiment_id]
+            bench = self._bench(each.plan, kept.complete, rate)
+            if each.state is not ExperimentState.RUNNING:
+                return bench
+            return self._rest(each, load, bench, left(each))
+
+        items = [self._item(each, base) for each in going_on]
+        self.checked = all(each.key or each.held for each in items)
+        found = queue_eta(items, in_force, loading, measuring)
+        return msgspec.structs.replace(found, sources=tuple(filter(None, found.sources)))
+
+    async def _read_launch(self) -> Launch | None:
+        if self._source.host.link.state is not LinkState.LIVE:
+            return None
+        try:
+            return (await self._control.command()).launch
+        except HostError:
+            return None  # what is known stays: the unit may not be known yet, or the link broke
+
+    async def _work_out(self, waiting: Sequence[Experiment], base: Launch | None) -> None:
+        if base is None or self._source.host.link.state is not LinkState.LIVE:
+            return
+        key = key_of(base)
+        missing = [each for each in waiting if (_content(each.request), key) not in self._keys]
+        gate = asyncio.Semaphore(AT_ONCE)
+
+        async def one(request: Request) -> None:
+            async with gate:
+                try:
+                    after = (await self._control.plan(request, base)).after
+                except HostError:
+                    return  # tried again at the next look
+            self._keys[_content(request), key] = key_of(after)
+
+        await asyncio.gather(*(one(each.request) for each in missing[:MOST_PLANNED]))
+
+    def _item(self, each: Experiment, base: Launch | None) -> Item:
+        known = "" if base is None else self._keys.get((_content(each.request), key_of(base)), "")
+        return Item(
+            id=each.id,
+            key=known,
+            running=each.state is ExperimentState.RUNNING,
+            held=each.state is ExperimentState.HELD,
+            fixed=True,
+            loads=not each.reused,
+        )
+
+    def _bench(
+        self, plan: BenchPlan, measurements: Sequence[Measurement], rate: float | None
+    ) -> Estimate | None:
+        nameless = msgspec.structs.replace(plan, name="")
+        same = [
+            each for each in measurements if msgspec.structs.replace(each.plan, name="") == nameless
+        ]
+        return bench_estimate(plan, same, rate=rate, prompts=self._count(plan))
+
+    def _rest(
+        self,
+        each: Experiment,
+        load: Estimate | None,
+        bench: Estimate | None,
+        left: float | None,
+    ) -> Estimate | None:
+        """What is left of one that runs: as its bench tells, else of what all of it takes."""
+        if left is not None:
+            return Estimate(left, "the running bench")
+        if bench is None:
+            return None
+        whole = bench.seconds + (load.seconds if load else 0.0)
+        spent = max(0.0, self._source.clock() - (each.began or 0.0))
+        return msgspec.structs.replace(bench, seconds=max(0.0, whole - spent))
+
+    def _count(self, plan: BenchPlan) -> int:
+        if plan.command:
+            return 1
+        if plan.prompts not in self._prompts:
+            try:
+                self._prompts[plan.prompts] = max(1, len(load_prompts(plan.prompts)))
+            except BadPrompts:
+                self._prompts[plan.prompts] = _SOME_PROMPTS  # the bench itself says what is wrong
+        return self._prompts[plan.prompts]
+
+    def values(self, settings: QueueSettings) -> Mapping[str, Value]:
+        """Settings that the queue's experiments are made on, as far as they are known."""
+        base = base_of(settings) or self._launch
+        if base is None:
+            return {}
+        snapshot = self._source.snapshot_now() if base == self._launch else None
+        return values_in_force(base, self._source.engine, snapshot)
+
+    def circumstances(self, kept: Kept) -> Circumstances:
+        """What bears on matching."""
+        base = base_of(kept.settings) or self._launch
+        values = self.values(kept.settings)
+        return circumstances(values, kept.complete, "" if base is None else key_of(base))
+
+
+def _content(request: Request) -> bytes:
+    return msgspec.json.encode(request)
+
+
+def results_of(kept: Kept) -> dict[str, Result]:
+    """What came of each experiment, in short."""
+    by_id = {each.id: each for each in kept.measurements}
+    found = {each.id: by_id.get(each.measurement) for each in kept.experiments}
+    return {name: _result(each) for name, each in found.items() if each is not None and each.cells}
+
+
+def _result(measured: Measurement) -> Result:
+    cell, coding = measured.cells[0], measured.coding
+    return Result(
+        concurrency=cell.concurrency,
+        user_rate=cell.user_rate.median if cell.user_rate else None,
+        total_rate=cell.total_rate.median if cell.total_rate else None,
+        acceptance=cell.acceptance_length.median if cell.acceptance_length else None,
+        passed=None if coding is None or not coding.total else coding.passed,
+        tasks=0 if coding is None else coding.total,
+        disturbed=bool(measured.disturbed),
+    )
+
+
+def best_of(kept: Kept, running: Experiment, progress: Progress) -> float | None:
+    """The most tok/s of all streams that was measured so far of the cell that the bench is at."""
+    plan = msgspec.structs.replace(running.plan, name="")
+    rates = [
+        cell.total_rate.median
+        for each in kept.complete
+        if msgspec.structs.replace(each.plan, name="") == plan
+        for cell in each.cells
+        if cell.concurrency == progress.concurrency and cell.total_rate is not None
+    ]
+    return max(rates, default=None)
