@@ -13,10 +13,10 @@ from ddtui.core.samples import JournalLine
 from ddtui.engines.sglang import SGLANG
 from ddtui.ui.screens.confirm import ConfirmScreen, Words
 from ddtui.ui.screens.log import LogScreen
+from tests.ui.log_keys import press, settle
 from tests.ui.log_world import EARLIER, LogApp, line, many
 from tests.ui.scenes import NOW
 from tests.ui.test_hosts_screen import HostsApp
-from tests.ui.test_log_screen import press, settle
 
 LOG = Path(__file__).parents[1] / "fixtures" / "sglang" / "sglang-dflash.log"
 

@@ -1,85 +1,14 @@
 from __future__ import annotations
 
-import stat
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from pathlib import Path
-
 import pytest
 from rich.cells import cell_len
 from textual import events
-from textual.pilot import Pilot
-from textual.widgets import Input, OptionList, Static
 
-from ddtui.core.samples import JournalLine
-from ddtui.ui import log_files
 from ddtui.ui.keymap import read_keymap
-from ddtui.ui.log_filter import Bars, Level, Starts
-from ddtui.ui.screens.choice import ChoiceScreen
 from ddtui.ui.widgets.key_bar import KeyBar
-from ddtui.ui.widgets.log_status import LogStatus
 from ddtui.ui.widgets.prompt import Prompt
+from tests.ui.log_keys import opened, press, rows, settle, status
 from tests.ui.log_world import EARLIER, LogApp, line, many
-
-
-@pytest.fixture(autouse=True)
-def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    folder = tmp_path / "state"
-    monkeypatch.setattr(log_files, "state_folder", lambda: folder)
-    monkeypatch.chdir(tmp_path)
-    return folder
-
-
-@asynccontextmanager
-async def opened(
-    *lines: JournalLine, size: tuple[int, int] = (120, 40)
-) -> AsyncIterator[tuple[LogApp, Pilot[object]]]:
-    app = LogApp(*lines)
-    async with app.run_test(size=size, notifications=True) as pilot:
-        await settle(pilot)
-        yield app, pilot
-
-
-async def settle(pilot: Pilot[object]) -> None:
-    """Until all lines are read, filtered and searched."""
-    app = pilot.app
-    assert isinstance(app, LogApp)
-    for _ in range(2_000):
-        await pilot.pause()
-        if not app.log_screen.lines.busy and app.screen_stack[-1].is_mounted:
-            await pilot.pause()
-            return
-    raise AssertionError("the log did not come to rest")
-
-
-async def press(pilot: Pilot[object], *keys: str) -> None:
-    await pilot.press(*keys)
-    await settle(pilot)
-
-
-def rows(app: LogApp) -> list[str]:
-    """What the view shows, row by row."""
-    view = app.log_screen.view
-    return [view.render_line(y).text[:-1].rstrip() for y in range(view.size.height)]
-
-
-def status(app: LogApp) -> str:
-    bar = app.log_screen.query_one(LogStatus)
-    return " ".join(bar.render_line(y).text.strip() for y in range(bar.size.height))
-
-
-def saved(path: Path) -> str:
-    """What a file that nobody else may read holds."""
-    assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    return path.read_text()
-
-
-def block(path: Path) -> None:
-    path.write_text("a file where the folder should be")
-
-
-def toasts(app: LogApp) -> str:
-    return "\n".join(each.message for each in app._notifications)
 
 
 async def test_twenty_thousand_lines_end_at_the_newest() -> None:
@@ -188,95 +117,6 @@ async def test_paging_and_the_wheel() -> None:
         assert view.following
 
 
-async def test_search_counts_goes_round_and_is_marked() -> None:
-    async with opened(*many(2_050)) as (app, pilot):
-        await press(pilot, "slash", *"out of")
-        assert "/out of 2 matches" in status(app)
-        await press(pilot, "enter")
-        assert app.log_screen.view.cursor == 1_999
-        assert "2 of 2" in status(app)
-        await press(pilot, "n")
-        assert app.log_screen.view.cursor == 999
-        await press(pilot, "N", "N")
-        assert app.log_screen.view.cursor == 999
-        assert "1 of 2" in status(app)
-        strip = app.log_screen.view.render_line(
-            app.log_screen.view.rows.top_of(999) - app.log_screen.view.top
-        )
-        marked = [each.text for each in strip if each.style and each.style.bold]
-        assert "out of" in marked
-        await press(pilot, "escape")
-        assert "out of" not in status(app)
-
-
-async def test_a_bad_pattern_is_told_in_place_and_changes_nothing() -> None:
-    async with opened(*many(100)) as (app, pilot):
-        await press(pilot, "slash", *"line 1", "ctrl+g", "(")
-        fault = app.log_screen.query_one("#fault", Static)
-        assert "regex: missing ), unterminated subpattern at 7" in str(fault.content)
-        assert app.log_screen.lines.search is not None
-        assert app.log_screen.lines.search.pattern == "line 1"
-        await press(pilot, "enter")
-        assert app.log_screen.query_one(Prompt).purpose == "search"
-        await press(pilot, "backspace", *"[0-2] ", "enter")
-        assert len(app.log_screen.lines.matches) == 3
-        assert app.log_screen.query_one(Prompt).purpose == ""
-        assert app.focused is app.log_screen.view
-
-
-async def test_filters_by_key() -> None:
-    async with opened(*many(2_000)) as (app, pilot):
-        lines = app.log_screen.lines
-        await press(pilot, "l", "l")
-        assert lines.filter.least is Level.WARNING
-        assert "20 of 2,000 lines  warning+" in status(app)
-        await press(pilot, "l")
-        assert lines.count == 2
-        await press(pilot, "l")
-        await press(pilot, "ampersand", *"!decode")
-        assert lines.count == 0
-        assert rows(app)[0] == "no line passes the filters"
-        await press(pilot, "backspace", *"e loop", "escape", "i", "b", "z")
-        assert lines.filter.starts is Starts.THIS
-        assert lines.filter.bars is Bars.ALL
-        await press(pilot, "c")
-        assert lines.count == 2_000
-        assert app.engine.labelled == 2_000
-
-
-async def test_a_rank_is_chosen_from_a_list() -> None:
-    async with opened(*many(160), line("no rank")) as (app, pilot):
-        await press(pilot, "r")
-        assert isinstance(app.screen, ChoiceScreen)
-        words = [str(each.prompt) for each in app.screen.query_one(OptionList).options]
-        assert [each.split()[0] for each in words[2:]] == [f"TP{n}" for n in range(8)]
-        await press(pilot, "j", "j", "j", "enter")
-        assert app.log_screen.lines.filter.rank == "TP1"
-        assert "20 of 161 lines  rank TP1" in status(app)
-        await press(pilot, "r", "escape")
-        assert app.log_screen.lines.filter.rank == "TP1"
-
-
-async def test_a_phase_is_chosen_from_a_list() -> None:
-    texts = ["boot", "begin loading target", "shard", "fired up"]
-    async with opened(*map(line, texts)) as (app, pilot):
-        await press(pilot, "p", "j", "j", "enter")
-        assert [each.text for each in app.log_screen.lines.shown] == texts[1:3]
-
-
-async def test_filtering_keeps_the_line_under_the_cursor_in_place() -> None:
-    async with opened(*many(2_000)) as (app, pilot):
-        view = app.log_screen.view
-        await press(pilot, "slash", *"line 999 ", "enter", "escape")
-        assert view.cursor == 999
-        await press(pilot, "l", "l", "l")
-        row = view.rows.top_of(app.log_screen.lines.index_of(999)) - view.top
-        assert "line 999 " in rows(app)[row]
-        await press(pilot, "c")
-        assert view.cursor == 999
-        assert any("line 999 " in each for each in rows(app))
-
-
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (120, 40)])
 async def test_hostile_lines_stay_text(size: tuple[int, int]) -> None:
     hostile = (
@@ -354,73 +194,12 @@ async def test_starts_are_separated() -> None:
         assert "2 of 2 lines" in status(app)
 
 
-async def test_copying_a_selection_reaches_clipboard_and_file(own_state: Path) -> None:
-    async with opened(line("one"), line("old", invocation=EARLIER), line("three")) as (app, pilot):
-        await press(pilot, "g", "v", "j", "j")
-        assert "3 selected" in status(app)
-        await press(pilot, "y")
-        assert app.clipboard == "one\nold\nthree"
-        copied = own_state / "copied.log"
-        assert saved(copied) == "one\nold\nthree\n"
-        assert f"Copied 3 lines. Also in {copied}" in toasts(app)
-        assert app.log_screen.view.mark is None
-        await press(pilot, "y")
-        assert saved(copied) == "three\n"
-
-
-async def test_copying_says_when_no_file_can_be_written(own_state: Path) -> None:
-    block(own_state)
-    async with opened(line("one")) as (app, pilot):
-        await press(pilot, "y")
-        assert app.clipboard == "one"
-        assert "no file: " in toasts(app)
-
-
-async def test_saving_writes_what_is_shown_and_overwrites_nothing(tmp_path: Path) -> None:
-    async with opened(*many(2_000)) as (app, pilot):
-        await press(pilot, "l", "l", "l", "s")
-        prompt = app.log_screen.query_one(Prompt)
-        path = Path(prompt.value)
-        assert path.parent == tmp_path
-        assert path.name.startswith("ct200-sglang-kimi-20260")
-        await press(pilot, "enter")
-        await app.workers.wait_for_complete()
-        first, second = saved(path).splitlines()
-        assert first.startswith("2026-09-21T")
-        assert "RuntimeError: out of memory in batch line 999 " in first
-        assert f"Saved 2 lines to {path}" in toasts(app)
-        # The suggestion is another name now; the old one is refused.
-        await press(pilot, "s")
-        assert prompt.value != str(path)
-        prompt.query_one(Input).value = str(path)
-        await press(pilot, "enter")
-        await app.workers.wait_for_complete()
-        assert "nothing is overwritten" in str(app.log_screen.query_one("#fault", Static).content)
-        assert saved(path).splitlines() == [first, second]
-        prompt.query_one(Input).value = "/proc/nowhere/x.log"
-        await press(pilot, "enter")
-        await app.workers.wait_for_complete()
-        assert "cannot be written: " in str(app.log_screen.query_one("#fault", Static).content)
-        await press(pilot, "escape")
-        assert prompt.purpose == ""
-
-
 async def test_lines_that_journald_dropped_are_said() -> None:
     async with opened(*many(10)) as (app, pilot):
         app.buffer.suppressed = 1_204
         app.feed()
         await settle(pilot)
         assert "1,204 dropped by journald" in status(app)
-
-
-async def test_keys_move_the_log_while_a_prompt_is_open() -> None:
-    async with opened(*many(100)) as (app, pilot):
-        await press(pilot, "slash", "q", "up", "up")
-        assert app.log_screen.query_one(Prompt).value == "q"
-        assert app.log_screen.view.cursor == 97
-        assert "close" in app.log_screen.query_one(KeyBar).render_line(0).text
-        await press(pilot, "escape")
-        assert "Follow" in app.log_screen.query_one(KeyBar).render_line(0).text
 
 
 @pytest.mark.parametrize("size", [(60, 16), (80, 24), (200, 60)])
@@ -478,29 +257,3 @@ async def test_resizing_while_wrapped_keeps_the_cursor_in_view() -> None:
             view = app.log_screen.view
             row = view.rows.top_of(cursor) - view.top
             assert 0 <= row < view.size.height
-
-
-async def test_a_filter_that_matches_nothing_loses_neither_place_nor_following() -> None:
-    async with opened(*many(3_000)) as (app, pilot):
-        view = app.log_screen.view
-        await press(pilot, "ampersand", *"zz", "enter")
-        assert rows(app)[0].strip() == "no line passes the filters"
-        view.scroll_rows(-3)
-        await press(pilot, "up", "pageup", "g", "c")
-        assert view.following
-        assert view.cursor == 2_999
-        await press(pilot, "pageup", "pageup", "pageup")
-        place, top = view.cursor, view.top
-        await press(pilot, "ampersand", *"2999", "enter")  # one line passes, which is elsewhere
-        assert view.cursor == 2_999
-        await press(pilot, "ampersand", *"zz", "enter", "c")
-        assert (view.cursor, view.following) == (place, False)
-        assert abs(view.top - top) < view.size.height
-
-
-async def test_a_prompt_is_not_covered_by_what_was_told_before() -> None:
-    async with opened(*many(30)) as (app, pilot):
-        await press(pilot, "y")
-        assert toasts(app)
-        await press(pilot, "s")
-        assert not toasts(app)
