@@ -15,6 +15,7 @@ class Scope(enum.StrEnum):
     HOSTS = "hosts"
     PRESETS = "presets"
     HISTORY = "history"
+    QUEUE = "queue"
 
 
 class Group(enum.StrEnum):
@@ -23,6 +24,7 @@ class Group(enum.StrEnum):
     GO = "Go to"
     HOST = "Host"
     CHANGE = "Change the engine"
+    QUEUE = "Change the queue"
     MOVE = "Move"
     SEARCH = "Search"
     FILTER = "Filter"
@@ -48,6 +50,8 @@ class Action:
     """Whether the footer shows it. The palette and the help show all."""
     destructive: bool = False
     """Whether it changes something on the host. Hidden and refused with `--read-only`."""
+    queues: bool = False
+    """Whether it changes what will be run on the host. Refused with `--read-only` likewise."""
     method: str = ""
     """Set where Textual brings the method itself under another name."""
 

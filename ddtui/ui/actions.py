@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from textual.binding import Binding, BindingType
 
 from ddtui.ui.action import Action, Group, Scope, steps
+from ddtui.ui.queue_actions import QUEUE
 
 __all__ = [
     "ACTIONS",
@@ -30,6 +31,7 @@ _APP = (
     Action("app.log", "Log", "Show the unit's journal", ("2",), Group.GO, footer=True),
     Action("app.hosts", "Hosts", "Show all configured hosts", ("3",), Group.GO, footer=True),
     Action("app.presets", "Presets", "Show the presets, and apply one", ("4",), Group.GO, True),
+    Action("app.queue", "Queue", "Show the experiments of the host", ("5",), Group.GO, True),
     Action(
         "app.history",
         "History",
@@ -296,6 +298,7 @@ ACTIONS: tuple[Action, ...] = (
     *_HOSTS,
     *_PRESETS,
     *_HISTORY,
+    *QUEUE,
 )
 """All actions, in the order in which the help lists them."""
 
@@ -338,4 +341,6 @@ def bindings(scope: Scope, among: Iterable[Action] | None = None) -> list[Bindin
 
 def refused_read_only(scope: Scope, handler: str) -> bool:
     """Whether `--read-only` refuses a Textual action name: to be asked in `check_action`."""
-    return any(each.destructive and each.handler == handler for each in actions(scope))
+    return any(
+        (each.destructive or each.queues) and each.handler == handler for each in actions(scope)
+    )
