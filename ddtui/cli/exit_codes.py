@@ -18,14 +18,21 @@ class ExitCode(enum.IntEnum):
         return member
 
     OK = 0, "done; for `status`: the engine is ready; for `diagnose`: the log was read"
-    FAILED = 1, "something failed, as the message says; for `doctor`: at least one FAIL"
+    FAILED = (
+        1,
+        "something failed, as the message says; for `doctor`: at least one FAIL; for `run`: an"
+        " experiment failed",
+    )
     USAGE = 2, "the command line or the configuration is wrong"
     UNREACHABLE = 3, "there is no connection to the host"
     REFUSED = 4, "the host refused the login, or its key is unknown or has changed"
-    NOT_READY = 5, "`status`: the host answers and the engine is not ready"
+    NOT_READY = 5, "`status`, `bench`: the host answers and the engine is not ready, or not proved"
     NOT_A_LOG = 6, "`diagnose`: what was given is empty, no text, or no engine's log"
     BLOCKED = 7, "nothing was touched: a check or a missing right forbids it, or nobody confirmed"
-    LOCKED = 8, "nothing was touched: somebody else is changing the unit"
+    LOCKED = 8, "nothing was touched: somebody else is changing the unit, or runs its experiments"
     ROLLED_BACK = 9, "`apply`: the change failed, and what was in force before is so again"
     STARTED = 10, "`--no-wait`: the engine was told to start, and nothing is proved yet"
-    INTERRUPTED = 130, "ended by Ctrl+C; a change goes on where the host is: `--resume`"
+    INTERRUPTED = (
+        130,
+        "ended by Ctrl+C; a change goes on where the host is: `--resume`; a queue: `ddtui run`",
+    )

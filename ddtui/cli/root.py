@@ -10,6 +10,7 @@ import typer
 import ddtui
 from ddtui.cli import (
     apply,
+    bench,
     config,
     connect,
     diagnose,
@@ -20,6 +21,7 @@ from ddtui.cli import (
     presets,
     queue,
     results,
+    run,
     status,
     sweep,
 )
@@ -76,6 +78,8 @@ app.command(short_help="Bring back the configuration before the last change.")(a
 app.command(short_help="Stop the engine, start it again, and prove it is ready.")(apply.restart)
 app.command(short_help="Show what was changed on a host from this machine.")(apply.history)
 app.add_typer(queue.app, name="queue")
+app.command(short_help="Run a host's queue of experiments, here or detached.")(run.run)
+app.command(short_help="Measure what is in force now, and keep the measurement.")(bench.bench)
 app.command(short_help="Work out a grid of configurations on a host, and queue it.")(sweep.sweep)
 app.command(short_help="Show what was measured on a host, compared with a baseline.")(
     results.results
