@@ -1,0 +1,163 @@
+"""One client of the stub engine in a process of its own: `python -m tests.bench.load_clients NAME`.
+
+Reads its settings as JSON from standard input, and prints CPU microseconds an event and the 99th
+percentile of how late its stamps are. Each client does what a load generator must: a time stamp for
+every event, the counts out of its JSON, the answer's end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import sys
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import asyncssh
+import httpx
+
+from ddtui.bench.event_stream import EventSplitter
+from ddtui.bench.exchange import exchange
+from ddtui.bench.transport import Connector, ThinTransport, timed_reads
+from ddtui.core.generation import Prompt, Wanted
+from ddtui.engines.sglang import SGLANG
+from ddtui.hosts.ports import DirectPorts
+from ddtui.hosts.ssh.host import SshHost
+from ddtui.hosts.ssh.target import SshTarget
+
+Stamps = list[tuple[float, int]]
+"""(Moment of the stamp, nanoseconds at which the server sent it)."""
+One = Callable[[], Awaitable[Stamps]]
+BODY = SGLANG.generation("chat").body(
+    Prompt.of("Write a function. " * 20), Wanted(output_tokens=256)
+)
+PAUSE = 0.25
+
+
+def url(settings: dict[str, Any]) -> str:
+    return f"http://127.0.0.1:{settings['port']}/v1/chat/completions"
+
+
+async def ours(settings: dict[str, Any], connector: Connector) -> tuple[One, httpx.AsyncClient]:
+    """As the bench does it; lateness is told by a second way through the same transport."""
+    client = httpx.AsyncClient(transport=ThinTransport(connector), timeout=60, trust_env=False)
+    form, path = SGLANG.generation("chat"), url(settings)
+
+    async def one() -> Stamps:
+        request = client.build_request("POST", path, json=BODY)
+        if settings["stamps"]:
+            splitter, found = EventSplitter(), Stamps()
+            response = await client.send(request, stream=True)
+            async for pieces in timed_reads(response, PAUSE):
+                for stamp, piece in pieces:
+                    found += [(at, created(data)) for at, data in splitter.feed(stamp, piece)]
+            await response.aclose()
+            return found
+        done = await exchange(client, request, form, time.perf_counter, pause=PAUSE)
+        if not done.ok:
+            raise RuntimeError(done.error)
+        return []
+
+    return one, client
+
+
+async def stock(
+    settings: dict[str, Any], transport: httpx.AsyncBaseTransport | None
+) -> tuple[One, httpx.AsyncClient]:
+    """Stock httpx with its own transport, `aiter_lines` and json: what comes first to mind."""
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=None)
+    client = httpx.AsyncClient(transport=transport, timeout=60, limits=limits, trust_env=False)
+
+    async def one() -> Stamps:
+        found = Stamps()
+        async with client.stream("POST", url(settings), json=BODY) as response:
+            async for line in response.aiter_lines():
+                if line.startswith("data: ") and line != "data: [DONE]":
+                    stamp = time.perf_counter()
+                    found.append((stamp, json.loads(line[6:])["created"]))
+        return found
+
+    return one, client
+
+
+async def raw_aiohttp(settings: dict[str, Any]) -> tuple[One, Any]:
+    """Nothing but aiohttp: chunks as they come, split at the empty line, json."""
+    import aiohttp  # type: ignore[import-not-found]  # of this client alone
+
+    session = aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0))
+
+    async def one() -> Stamps:
+        found, held = Stamps(), b""
+        async with session.post(url(settings), json=BODY) as response:
+            async for piece in response.content.iter_any():
+                stamp = time.perf_counter()
+                *events, held = (held + piece).split(b"\n\n")
+                for event in events:
+                    data = event.removeprefix(b"data: ")
+                    if data != b"[DONE]":
+                        found.append((stamp, json.loads(data)["created"]))
+        return found
+
+    return one, session
+
+
+def created(data: bytes) -> int:
+    return 0 if data == b"[DONE]" else int(json.loads(data)["created"])
+
+
+async def through_ssh(settings: dict[str, Any]) -> SshHost:
+    folder = Path(settings["folder"])
+    target = SshTarget(
+        name="bench",
+        host="127.0.0.1",
+        port=settings["ssh_port"],
+        username=settings["user"],
+        client_keys=(asyncssh.read_private_key(folder / "client"),),
+        host_keys=(asyncssh.read_public_key(folder / "host.pub"),),
+    )
+    host = SshHost("bench", target)
+    await host.start()
+    async with asyncio.timeout(20):
+        await host.wait_live()
+    return host
+
+
+async def run(name: str, settings: dict[str, Any]) -> dict[str, float]:
+    host = await through_ssh(settings) if name.endswith("_ssh") else None
+    if name.startswith("ours"):
+        one, client = await ours(settings, host or DirectPorts())
+    elif name.startswith("stock"):
+        one, client = await stock(settings, host.transport() if host else None)
+    else:
+        one, client = await raw_aiohttp(settings)
+    await asyncio.gather(*(one() for _ in range(settings["streams"])))  # connections, imports
+    before = resource.getrusage(resource.RUSAGE_SELF)
+    found = await asyncio.gather(*(one() for _ in range(settings["streams"])))
+    after = resource.getrusage(resource.RUSAGE_SELF)
+    await (client.aclose() if isinstance(client, httpx.AsyncClient) else client.close())
+    if host is not None:
+        await host.close()
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    late = sorted(stamp - sent / 1e9 for each in found for stamp, sent in each if sent)
+    result = {"cpu_us_an_event": 1e6 * cpu / (settings["streams"] * settings["events"])}
+    if late:
+        result["late_p50_ms"] = 1e3 * late[len(late) // 2]
+        result["late_p99_ms"] = 1e3 * late[int(0.99 * (len(late) - 1))]
+    return result
+
+
+def main() -> int:
+    settings = json.load(sys.stdin)
+    sys.path[:0] = settings.get("path", [])
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[-1]})
+    print(json.dumps(asyncio.run(run(sys.argv[1], settings))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
