@@ -305,9 +305,9 @@ class CarryingOut:
             *(not_taken(each, others.get(each.name, "")) for each in found),
         )
         await self._journal.keep(
-            proofs=msgspec.to_builtins(proofs),
+            proofs=[msgspec.to_builtins(each) for each in proofs],
             doubt="; ".join(filter(None, (unreported(snapshot, watching.engine), as_before))),
-            evidence=msgspec.to_builtins(snapshot.readiness.evidence),
+            evidence=[msgspec.to_builtins(each) for each in snapshot.readiness.evidence],
         )
         if found:
             raise Failure(_otherwise(found, others, snapshot), started=True)

@@ -220,6 +220,9 @@ class Controller:
             policy=policy,
         )
         record.state["findings"] = [msgspec.to_builtins(each) for each in plan.findings]
+        # As the drop-in has it: flags in a variable of the unit change the environment with them.
+        written = safe_launch(self._launch_with(actions, text, content))
+        record.state["expected"] = msgspec.to_builtins(written)
         await self._check(actions, content)
         return await self._begin(record, actions, on_step, asked)
 

@@ -193,10 +193,11 @@ class Outcome:
                 continue
             proved = each.state.get("proved")
             opaque = each.state.get("opaque")
+            kept = each.state.get("expected")
+            if kept is not None and back == (each.drop_in if proved is None else proved):
+                return msgspec.convert(kept, Launch), opaque
             if proved is None and each.drop_in == back:
                 return Launch(each.after_argv, each.after_environment), opaque
-            if proved == back and (kept := each.state.get("expected")) is not None:
-                return msgspec.convert(kept, Launch), opaque
         return await self._written(back)
 
     async def _written(self, back: str) -> tuple[Launch, list[str] | None] | None:
