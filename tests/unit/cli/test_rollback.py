@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ddtui.cli.exit_codes import ExitCode
@@ -61,3 +62,25 @@ def test_a_dry_run_changes_nothing(run: Run) -> None:
     store = Store.open()
     assert [each.id for each in store.reconfigurations.history("demo", simulated=True)] == ["1"]
     store.close()
+
+
+def test_a_replaced_unit_is_gone_back_past_by_force_only(run: Run) -> None:
+    store = Store.open()
+    (record,) = store.reconfigurations.history("demo", simulated=True)
+    of_another = f"# Made by ddtui\n# base: {'0' * 64}\n{EARLIER}"
+    store.reconfigurations.put(
+        msgspec.structs.replace(
+            record, drop_in=of_another, drop_in_hash=text_hash(of_another), doubt="no report"
+        )
+    )
+    store.close()
+    refused = run("rollback", "demo", "--yes")
+    assert refused.exit_code == ExitCode.BLOCKED
+    assert "--force" in refused.stderr
+    forced = run("rollback", "demo", "--force", "--dry-run", "--json")
+    assert forced.exit_code == 0
+    told = json.loads(forced.stdout)
+    assert (told["blocked"], told["findings"][0]["rule"]) == (False, "unit-replaced")
+    assert "in force (no report)" in run("history", "demo").stdout
+    (kept,) = json.loads(run("history", "demo", "--json").stdout)
+    assert (kept["ending"], kept["doubt"]) == ("in force", "no report")
