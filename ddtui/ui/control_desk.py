@@ -7,13 +7,13 @@ from time import monotonic
 from typing import Any
 
 from textual.app import App
-from textual.worker import Worker
 
 from ddtui.core.clock import Clock
 from ddtui.core.launch import Plan, Request
 from ddtui.core.snapshot import Snapshot
 from ddtui.ui import format as fmt
 from ddtui.ui import questions
+from ddtui.ui.asking import Asking
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.screens.confirm import ConfirmScreen, Words
 from ddtui.ui.screens.waiting import WaitingScreen
@@ -22,11 +22,9 @@ from ddtui.ui.widgets.reconfiguration import visible
 
 LOOK_INTERVAL = 5.0
 """Seconds between two looks for who else changes the unit, while that is shown."""
-SLOW = 1.0
-"""Seconds after which a question that comes is one that the operator no longer waits for."""
 
 
-class ControlDesk:
+class ControlDesk(Asking):
     """Asks, and starts what was confirmed. Every start of a change goes through `_confirmed`."""
 
     def __init__(
@@ -40,17 +38,16 @@ class ControlDesk:
         read_only: bool = False,
         key_clock: Callable[[], float] = monotonic,
     ) -> None:
-        """`key_clock` is the one that key events carry, replaced where time must stand still."""
+        """`key_clock` as in Asking."""
+        super().__init__(app, clock=clock, read_only=read_only, key_clock=key_clock)
         self.control = control
-        self.read_only = read_only
         self.trouble = ""
         self.looked = False
         """Whether it is known by now if a change was interrupted, or another one is at it."""
-        self._app = app
+        self.busy: Callable[[], ControlProblem | None] = _nothing
+        """Says what else has the engine in its hands from here, and how to end that; or nothing."""
         self._snapshot = snapshot
-        self._clock = clock
         self._glyphs = glyphs
-        self._key_clock = key_clock
         self._dismissed = ""
         self._asked: set[str] = set()
         self._open_question: tuple[str, ConfirmScreen] | None = None
@@ -170,43 +167,18 @@ class ControlDesk:
             self._tell(f"{title}: not possible now", problem)
             return
 
-        async def work() -> None:
-            await self._prepared(title, waiting, prepare, ask)
-
-        def give_up() -> None:
-            worker.cancel()
-
-        # From here on keys reach the question, or what stands in its place.
-        waiting = WaitingScreen(title, "Looking at the host, and working out what changes", give_up)
-        self._app.push_screen(waiting)
-        worker: Worker[None] = self._app.run_worker(work, group="control")
-
-    async def _prepared(
-        self,
-        title: str,
-        waiting: WaitingScreen,
-        prepare: Callable[[], Awaitable[Any]],
-        ask: Callable[[Any, bool], None],
-    ) -> None:
-        began = self._clock()
-        try:
+        async def looked() -> Any:
             await self.control.look()
-            plan = await prepare()
-        except ControlProblem as problem:
-            waiting.dismiss(None)
-            self._tell(f"{title}: not possible now", problem)
-            return
-        if waiting.is_current:
-            waiting.dismiss(None)
-            ask(plan, self._clock() - began > SLOW)
+            return await prepare()
 
-    @property
-    def asking(self) -> bool:
-        """Whether a question is open, or being worked out."""
-        return isinstance(self._app.screen, ConfirmScreen | WaitingScreen)
+        self._work_out_and_ask(
+            title, "Looking at the host, and working out what changes", looked, ask
+        )
 
     def _under_way(self) -> ControlProblem | None:
         """What must end first."""
+        if (busy := self.busy()) is not None:
+            return busy
         view = self.control.reconfiguration
         if view is None or view.ending:
             return None
@@ -255,29 +227,6 @@ class ControlDesk:
 
         self._confirmed(words, self.control.restart, late)
 
-    def _confirmed(
-        self, words: Callable[[], Words], start: Callable[[], None], late: bool = False
-    ) -> None:
-        """Ask; start it on yes, unless requests have come up meanwhile: then ask anew."""
-        asked = words()
-
-        def answered() -> None:
-            now = words()
-            if (now.typed and not asked.typed) or not now.action:
-                self._confirmed(words, start)
-            else:
-                self._start(start)
-
-        self._ask(asked, answered, unasked=late)
-
-    def _start(self, start: Callable[[], None]) -> None:
-        if self.read_only:
-            return
-        try:
-            start()
-        except ControlProblem as problem:
-            self._tell("Not started", problem)
-
     def _ask_question(
         self, question: Question, view: ReconfigurationView, *, unasked: bool
     ) -> None:
@@ -293,14 +242,6 @@ class ControlDesk:
         self._open_question = (question.id, screen)
         self._app.push_screen(screen, answered)
 
-    def _ask(self, words: Words, yes: Callable[[], None], *, unasked: bool = False) -> None:
-        def answered(answer: bool | None) -> None:
-            if answer:
-                yes()
 
-        screen = ConfirmScreen(words, unasked=unasked, clock=self._key_clock)
-        self._app.push_screen(screen, answered)
-
-    def _tell(self, title: str, problem: ControlProblem) -> None:
-        words = questions.problem_words(title, problem)
-        self._app.push_screen(ConfirmScreen(words, unasked=True, clock=self._key_clock))
+def _nothing() -> ControlProblem | None:
+    return None
