@@ -73,7 +73,7 @@ class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
         """Each step with the seconds until the next one, repeated ones together."""
         result: list[tuple[str, float]] = []
         ends = [each.at for each in self.steps[1:]] + [self.ended or 0.0]
-        for step, end in zip(self.steps, ends, strict=True):
+        for step, end in zip(self.steps, ends, strict=False):  # of no steps there is no end either
             seconds = max(0.0, end - step.at)
             if result and result[-1][0] == step.step:
                 result[-1] = (step.step, result[-1][1] + seconds)

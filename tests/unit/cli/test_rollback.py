@@ -82,5 +82,7 @@ def test_a_replaced_unit_is_gone_back_past_by_force_only(run: Run) -> None:
     told = json.loads(forced.stdout)
     assert (told["blocked"], told["findings"][0]["rule"]) == (False, "unit-replaced")
     assert "in force (no report)" in run("history", "demo").stdout
-    (kept,) = json.loads(run("history", "demo", "--json").stdout)
+    result = run("history", "demo", "--json")
+    assert result.exit_code == 0, result.output
+    (kept,) = json.loads(result.stdout)
     assert (kept["ending"], kept["doubt"]) == ("in force", "no report")
