@@ -9,6 +9,7 @@ from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import Collector, LinkSample, LinkState, SourceStatus
 from ddtui.core.snapshot import STALE_AFTER_INTERVALS, Figure, ReadinessState, Snapshot
 from ddtui.ui.glyphs import UNICODE, Glyphs
+from ddtui.ui.queue_source import QueueView
 from ddtui.ui.source import ReconfigurationView
 
 SLOW_SOURCE_VALID = 15.0
@@ -37,6 +38,8 @@ class Shown:
     """The one to show: it goes on, or has ended and was not dismissed."""
     holder: str = ""
     """Who else is changing the unit, and since when."""
+    queue: QueueView | None = None
+    """The host's queue; None where there is none."""
 
     @property
     def connected(self) -> bool:
@@ -150,6 +153,14 @@ def urgent_change(view: ReconfigurationView | None) -> Hashable:
     question = view.question.id if view.question is not None else ""
     steps = tuple((each.name, each.status) for each in view.steps)
     return (view.id, steps, view.ending, question, view.interrupted)
+
+
+def urgent_queue(view: QueueView | None) -> Hashable:
+    """The same for a queue and its runner."""
+    if view is None:
+        return None
+    run = view.run
+    return (view.version, view.problem, run.where, run.step, run.stopping, run.waiting, run.ended)
 
 
 def plan_facts(shown: Shown) -> Hashable:

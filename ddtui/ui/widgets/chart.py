@@ -168,6 +168,8 @@ class Plot:
     history: History
     scale: Scale
     ink: Ink
+    mark: float | None = None
+    """A value to draw a broken line at; None for none."""
 
 
 def charts(
@@ -201,11 +203,25 @@ def charts(
     for each, high, names in zip(plots, heights, labels, strict=True):
         out.append(Row(" " * gutter + each.title, Ink.LABEL))
         values = resample(each.history, now, cells * 2, step)
-        for label, row in zip(names, plot(values, high, each.scale, each.ink, glyphs), strict=True):
+        rows = plot(values, high, each.scale, each.ink, glyphs)
+        if each.mark is not None:
+            rows = marked(rows, each.mark, each.scale, glyphs)
+        for label, row in zip(names, rows, strict=True):
             tick = glyphs.axis_tick if label else glyphs.axis
             out.append(Row(label.rjust(gutter - 1) + tick, Ink.AXIS).extend(row))
     out.append(_time_axis(gutter, cells, step))
     return out
+
+
+def marked(rows: list[Row], value: float, scale: Scale, glyphs: Glyphs) -> list[Row]:
+    """A chart with a broken line at a value, where nothing of the chart is in its way."""
+    line = len(rows) - 1 - min(len(rows) - 1, int(scale.share(value) * len(rows)))
+    found = Row()
+    for text, ink in rows[line].spans:
+        for char in text:
+            blank = char == " "
+            found.add(glyphs.stale_horizontal if blank else char, Ink.STRONG if blank else ink)
+    return [*rows[:line], found, *rows[line + 1 :]]
 
 
 def _axis_labels(scale: Scale, rows: int) -> list[str]:

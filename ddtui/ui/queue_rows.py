@@ -1,0 +1,311 @@
+"""A host's queue as rows: what stands above its table, and a line for each experiment."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from textual.content import Content
+
+from ddtui.bench.progress import Progress
+from ddtui.bench.progress import Step as BenchStep
+from ddtui.core.experiment import ENDED, Experiment, ExperimentState
+from ddtui.ui import format as fmt
+from ddtui.ui.glyphs import Glyphs
+from ddtui.ui.ink import Ink, Row, flow
+from ddtui.ui.queue_source import QueueView, Result, RunView
+
+_State = ExperimentState
+_LOOKS = {
+    _State.RUNNING: ("running", Ink.BUSY),
+    _State.PENDING: ("pending", Ink.TEXT),
+    _State.HELD: ("maybe", Ink.WARN),
+    _State.DONE: ("ok", Ink.GOOD),
+    _State.FAILED: ("failed", Ink.BAD),
+    _State.CANCELLED: ("skipped", Ink.LABEL),
+}
+_PLACE, _STATE, _TIME, _MARKS = 3, 10, 11, 4
+_GAP = "  "
+_LEAST_TITLE = 18
+_STYLES = {
+    Ink.LABEL: "$label",
+    Ink.DIM: "$label",
+    Ink.GOOD: "$success",
+    Ink.WARN: "bold $warning",
+    Ink.BAD: "bold $error",
+    Ink.BUSY: "$primary",
+    Ink.TITLE: "bold $primary",
+    Ink.STRONG: "bold",
+}
+
+
+def content_of(row: Row) -> Content:
+    """A row for a list, where it lies on whatever ground its line has."""
+    found = Content("")
+    for text, ink in row.spans:
+        style = _STYLES.get(ink)
+        found = found.append(Content(text) if style is None else Content.styled(text, style))
+    return found
+
+
+def look_of(experiment: Experiment, glyphs: Glyphs) -> tuple[str, Ink]:
+    """Symbol and ink of its state."""
+    name, ink = _LOOKS[experiment.state]
+    symbol: str = getattr(glyphs, name)
+    return symbol, ink
+
+
+# ---- above the table -----------------------------------------------------------------------------
+
+
+def head_rows(view: QueueView, now: float, width: int, glyphs: Glyphs) -> list[Row]:
+    """How much there is, how long it takes; who runs it, and what it is left in. Two rows."""
+    return [_counts(view, now, width), _who(view, width, glyphs)]
+
+
+def _counts(view: QueueView, now: float, width: int) -> Row:
+    if view.problem:
+        return Row(" ").add(view.problem, Ink.BAD).cut(width)
+    if not view.read:
+        return Row(" reading the queue ...", Ink.LABEL)
+    row = Row(" ")
+    pieces = []
+    for state in ExperimentState:
+        if count := len(view.in_state(state)):
+            ink = Ink.BAD if state is _State.FAILED else Ink.STRONG
+            pieces.append(Row(str(count), ink).add(f" {state}", Ink.LABEL))
+    row.extend(flow(pieces, 10_000, 2)[0] if pieces else Row("nothing queued", Ink.LABEL))
+    return row.with_right(eta_row(view, now).add(" "), width)
+
+
+def eta_row(view: QueueView, now: float) -> Row:
+    """Loads of the engine, and when all is done."""
+    eta = view.eta
+    waiting = view.in_state(_State.PENDING, _State.RUNNING)
+    if eta is None or not waiting:
+        return Row()
+    most = "" if view.checked else "at most "
+    row = Row(f"{most}{eta.reloads} load{'' if eta.reloads == 1 else 's'}", Ink.STRONG)
+    if eta.seconds is None:
+        return row.add("  time not known yet", Ink.LABEL)
+    row.add("  all done in ", Ink.LABEL).add(fmt.duration(_minutes(eta.seconds)), Ink.STRONG)
+    row.add(f" at {fmt.clock(now + eta.seconds)[:5]}", Ink.LABEL)
+    return row.add(" (a guess)", Ink.WARN) if eta.guess else row
+
+
+def _minutes(seconds: float) -> float:
+    """A long span without seconds that would tick."""
+    return seconds if seconds < 120 else round(seconds / 60) * 60
+
+
+def _who(view: QueueView, width: int, glyphs: Glyphs) -> Row:
+    left = Row(" ").extend(who_row(view.run, glyphs))
+    running = view.running
+    if not view.run.running and running is not None:
+        left.add("  its runner is gone: the next one carries it on", Ink.WARN)
+    elif not view.run.running and view.run.ended:
+        left.add(f"  the last run: {view.run.ended}", Ink.LABEL)
+    right = Row()
+    if view.settings.paused:
+        right.add(" PAUSED ", Ink.WARN_BADGE).add("  ")
+    right.add("at the end: ", Ink.LABEL).add(leave_words(view.settings.leave)).add(" ")
+    return left.with_right(right, width)
+
+
+def who_row(run: RunView, glyphs: Glyphs) -> Row:
+    """Who runs the queue, where, since when."""
+    if not run.running:
+        return Row(f"{glyphs.pending} nobody runs it", Ink.LABEL)
+    words = {"here": "run here", "this machine": f"run by process {run.pid} on this machine"}
+    row = Row(f"{glyphs.running} {words.get(run.where, 'run by ' + run.who)}", Ink.BUSY)
+    if run.since is not None:
+        row.add(f" since {fmt.clock(run.since)[:5]}", Ink.LABEL)
+    if run.stopping:
+        row.add("  ").add(" STOPPING ", Ink.WARN_BADGE)
+    if run.waiting:
+        row.add(f"  {run.waiting}", Ink.WARN)
+    elif run.step == "leaving":
+        row.add(f"  leaving the unit in {run.detail}", Ink.LABEL)
+    return row
+
+
+def leave_words(leave: str) -> str:
+    """In which configuration the unit is left."""
+    return {
+        "baseline": "as it was before",
+        "best": "the fastest one",
+        "last": "the last one",
+    }.get(leave, leave)
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+
+def heading(width: int) -> Row:
+    """The names of the columns."""
+    what = _what_width(width)
+    row = Row().put("#", _PLACE, Ink.LABEL, right=True).add(_GAP)
+    row.put("state", _STATE + 2, Ink.LABEL).add(_GAP)
+    row.put("configuration", _title_width(width), Ink.LABEL).add(_GAP)
+    if what:
+        row.put("plan, step or result", what, Ink.LABEL).add(_GAP)
+    return row.put("time", _TIME, Ink.LABEL, right=True).add(_GAP).add("note", Ink.LABEL).cut(width)
+
+
+def line(
+    experiment: Experiment, place: int | None, view: QueueView, width: int, glyphs: Glyphs
+) -> Row:
+    """One experiment in one line."""
+    symbol, ink = look_of(experiment, glyphs)
+    what_width = _what_width(width)
+    row = Row().put("" if place is None else str(place), _PLACE, Ink.LABEL, right=True)
+    row.add(_GAP).add(f"{symbol} ", ink).put(state_words(experiment), _STATE, ink).add(_GAP)
+    strong = experiment.state is _State.RUNNING
+    title_ink = Ink.STRONG if strong else Ink.LABEL if experiment.cleared else Ink.TEXT
+    row.put(experiment.title, _title_width(width), title_ink).add(_GAP)
+    if what_width:
+        row.extend(_padded(what_row(experiment, view), what_width)).add(_GAP)
+    words, time_ink = time_words(experiment, view)
+    row.put(words, _TIME, time_ink, right=True)
+    return row.add(_GAP).add(marks(experiment), Ink.LABEL).cut(width)
+
+
+def _padded(row: Row, width: int) -> Row:
+    return Row().extend(row.cut(width)).to(width)
+
+
+def _rest(width: int) -> int:
+    """Columns for the title, and for what goes on."""
+    return width - _PLACE - _STATE - 2 - _TIME - _MARKS - 4 * len(_GAP)
+
+
+def _what_width(width: int) -> int:
+    rest = _rest(width) - len(_GAP)
+    return 0 if rest < 2 * _LEAST_TITLE else min(34, rest // 2)
+
+
+def _title_width(width: int) -> int:
+    what = _what_width(width)
+    return max(8, _rest(width) - (what + len(_GAP) if what else 0))
+
+
+def state_words(experiment: Experiment) -> str:
+    """The state; of a running one its step."""
+    if experiment.state is not _State.RUNNING:
+        return experiment.state.value
+    if experiment.cancel:
+        return "cancelling"
+    return experiment.step or "taken up"
+
+
+def what_row(experiment: Experiment, view: QueueView) -> Row:
+    """What goes on in it, or what came of it; for one that waits, what it will take."""
+    result = view.results.get(experiment.id)
+    if experiment.state is _State.FAILED:
+        return Row(str((experiment.cause or {}).get("title", "")), Ink.BAD)
+    if experiment.state is _State.RUNNING:
+        progress = view.run.progress if view.run.where == "here" else None
+        if progress is not None:
+            return Row(progress_words(progress), Ink.BUSY)
+        return Row(view.run.detail if view.run.where == "here" else "", Ink.LABEL)
+    if experiment.state in ENDED:
+        return Row() if result is None else result_row(result)
+    leg = view.leg(experiment.id)
+    load = Row() if leg is None or not leg.loads else Row("load, ", Ink.WARN)
+    reused = "measured already" if experiment.reused else plan_words(experiment)
+    return load.add(reused, Ink.LABEL)
+
+
+def plan_words(experiment: Experiment) -> str:
+    """How it is measured, in short."""
+    plan = experiment.plan
+    if plan.name:
+        return f"plan {plan.name}"
+    if plan.command:
+        return "external bench"
+    cells = ",".join(map(str, plan.concurrency))
+    return f"{plan.prompts} x{cells}, {plan.repeats} repeats"
+
+
+def result_row(result: Result) -> Row:
+    """Rate, acceptance length, coding tasks."""
+    row = Row()
+    if result.user_rate is not None:
+        row.add(fmt.tokens_per_second(result.user_rate), Ink.STRONG).add(" tok/s", Ink.LABEL)
+    if result.acceptance is not None:
+        row.add("  AL ", Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
+    if result.passed is not None:
+        row.add(f"  {result.passed}/{result.tasks}")
+    return row.add("  disturbed", Ink.WARN) if result.disturbed else row
+
+
+def progress_words(progress: Progress) -> str:
+    """How far a bench is, in a few words."""
+    words = []
+    if progress.step is BenchStep.COMMAND:
+        return "external bench"
+    if progress.cells > 1:
+        words.append(f"cell {progress.cell}/{progress.cells}")
+    if progress.step is BenchStep.PREPARING:
+        return ", ".join([*words, "preparing"])
+    kind = "warm-up" if progress.step is BenchStep.WARMING_UP else "repeat"
+    most = "" if progress.step is BenchStep.WARMING_UP else f"/{progress.batches}"
+    words.append(f"{kind} {progress.batch}{most}")
+    if progress.rate is not None:
+        words.append(f"{fmt.tokens_per_second(progress.rate)} tok/s")
+    return ", ".join(words)
+
+
+def time_words(experiment: Experiment, view: QueueView) -> tuple[str, Ink]:
+    """When it ends, or how long it took."""
+    began, ended = experiment.began, experiment.ended
+    if experiment.state in ENDED:
+        took = ended - began if began is not None and ended is not None else None
+        return ("" if took is None else fmt.duration(_minutes(took))), Ink.LABEL
+    leg = view.leg(experiment.id)
+    if leg is None or leg.ends is None or experiment.state is _State.HELD:
+        return "", Ink.LABEL
+    return f"in {fmt.duration(_minutes(leg.ends))}", Ink.TEXT
+
+
+def marks(experiment: Experiment) -> str:
+    """B baseline, m matched, h hypothesis, n note."""
+    there = {
+        "b": experiment.baseline,
+        "m": experiment.match is not None,
+        "h": bool(experiment.hypothesis),
+        "n": bool(experiment.note),
+    }
+    return "".join(letter for letter, given in there.items() if given)
+
+
+def places(experiments: Iterable[Experiment]) -> dict[str, int]:
+    """The place in the queue, from 1, of everything that has not ended."""
+    there = [each.id for each in experiments if each.state not in ENDED]
+    return {each: place for place, each in enumerate(there, 1)}
+
+
+# ---- the monitor ---------------------------------------------------------------------------------
+
+
+def short_rows(view: QueueView, now: float, width: int, glyphs: Glyphs) -> list[Row]:
+    """The queue in short: what runs, the next two, when all is done."""
+    rows = []
+    going_on = view.in_state(_State.RUNNING, _State.PENDING)
+    for each in going_on[:3]:
+        symbol, ink = look_of(each, glyphs)
+        words, time_ink = time_words(each, view)
+        row = Row(f"{symbol} ", ink)
+        if each.state is _State.RUNNING:
+            row.add(f"{state_words(each)} ", ink)
+        row.add(each.title, Ink.STRONG if each.state is _State.RUNNING else Ink.TEXT)
+        rows.append(row.with_right(Row(words, time_ink), width))
+        progress = view.run.progress if each.state is _State.RUNNING else None
+        if progress is not None:
+            rows.append(Row("  ").add(progress_words(progress), Ink.LABEL).cut(width))
+    more = len(going_on) - 3
+    held = len(view.in_state(_State.HELD))
+    rest = [f"{more} more"] * (more > 0) + [f"{held} held"] * bool(held)
+    last = Row(", ".join(rest), Ink.LABEL)
+    total = eta_row(view, now)
+    rows.append(last.with_right(total, width) if rest else total.cut(width))
+    return rows

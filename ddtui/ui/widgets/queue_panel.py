@@ -1,0 +1,24 @@
+"""The queue in short, on the monitor."""
+
+from __future__ import annotations
+
+from ddtui.ui.ink import Ink, Row
+from ddtui.ui.queue_rows import short_rows, who_row
+from ddtui.ui.shown import Shown
+from ddtui.ui.widgets.canvas import Drawing, Panel
+
+
+class QueuePanel(Panel):
+    """What runs with its step, the next two, and when all is done."""
+
+    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+        view = shown.queue
+        if view is None:
+            return Drawing()
+        drawing = Drawing(title=Row("Queue", Ink.TITLE), note=who_row(view.run, shown.glyphs))
+        if view.settings.paused:
+            drawing.title.add("  ").add(" PAUSED ", Ink.WARN_BADGE)
+        rows = short_rows(view, shown.now, width, shown.glyphs)
+        # What does not fit is left out from the middle: when all is done matters more.
+        drawing.rows = rows if len(rows) <= height else [*rows[: height - 1], rows[-1]]
+        return drawing
