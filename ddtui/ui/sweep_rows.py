@@ -125,8 +125,8 @@ def match_rows(
     rows = [Row(), Row(f"Budgets for block size {first.block_size}, to match", Ink.TITLE)]
     rows[-1].add(f" block size {first.reference.block_size}", Ink.TITLE)
     head = Row("  ").put("budget", 10, Ink.LABEL)
-    for row in group:
-        head.put(str(row.reference.budget), 6, Ink.LABEL, right=True)
+    for each in group:
+        head.put(str(each.reference.budget), 6, Ink.LABEL, right=True)
     rows.append(head)
     for at, policy in enumerate(group[-1].policies):
         mine = policy.policy == chosen
