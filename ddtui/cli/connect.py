@@ -137,18 +137,24 @@ def _load_ui() -> None:
 
 async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[str | None, int]:
     from ddtui.cli.control_source import screen_control
+    from ddtui.cli.results_source import screen_results
     from ddtui.ui.app import DdtuiApp
     from ddtui.ui.screens.hosts import SwitchHost
 
     settings = _ui_settings(loaded, choices)
     hosts = [find_host(loaded.config, name) for name in known_hosts(loaded.config)]
-    async with screen_control(source, loaded) as control:
+    simulated = source.target.reach is Reach.DEMO
+    async with (
+        screen_control(source, loaded) as control,
+        screen_results(source.name, simulated=simulated) as results,
+    ):
         app = DdtuiApp(
             source,
             settings=settings,
             read_only=choices.read_only,
             hosts=hosts,
             control=control,
+            results=results,
         )
         following = await app.run_async(mouse=settings.mouse)
     name = following.name if isinstance(following, SwitchHost) else None

@@ -16,6 +16,7 @@ class Scope(enum.StrEnum):
     PRESETS = "presets"
     HISTORY = "history"
     QUEUE = "queue"
+    RESULTS = "results"
 
 
 class Group(enum.StrEnum):

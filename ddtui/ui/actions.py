@@ -13,6 +13,7 @@ from textual.binding import Binding, BindingType
 
 from ddtui.ui.action import Action, Group, Scope, steps
 from ddtui.ui.queue_actions import QUEUE
+from ddtui.ui.results_actions import RESULTS
 
 __all__ = [
     "ACTIONS",
@@ -32,6 +33,7 @@ _APP = (
     Action("app.hosts", "Hosts", "Show all configured hosts", ("3",), Group.GO, footer=True),
     Action("app.presets", "Presets", "Show the presets, and apply one", ("4",), Group.GO, True),
     Action("app.queue", "Queue", "Show the experiments of the host", ("5",), Group.GO, True),
+    Action("app.results", "Results", "Show what was measured", ("6",), Group.GO, footer=True),
     Action(
         "app.history",
         "History",
@@ -299,6 +301,7 @@ ACTIONS: tuple[Action, ...] = (
     *_PRESETS,
     *_HISTORY,
     *QUEUE,
+    *RESULTS,
 )
 """All actions, in the order in which the help lists them."""
 

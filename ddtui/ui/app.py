@@ -23,6 +23,7 @@ from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.in_turn import InTurn, Typed
 from ddtui.ui.keymap import read_keymap
 from ddtui.ui.palette import PALETTE_CSS, ActionCommands, Palette, ThemeCommands
+from ddtui.ui.results_source import ResultsSource
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.help import HelpScreen
 from ddtui.ui.screens.history import HistoryScreen
@@ -31,6 +32,7 @@ from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
+from ddtui.ui.screens.results import ResultsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.shown import Shown, urgent_change, urgent_key
 from ddtui.ui.source import ControlSource, LiveSource, UiSettings
@@ -63,6 +65,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         read_only: bool = False,
         hosts: Sequence[HostTarget] = (),
         control: ControlSource | None = None,
+        results: ResultsSource | None = None,
         key_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare the app; nothing is started before it runs.
@@ -74,6 +77,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
             read_only: hide and refuse every action that changes something on the host.
             hosts: all hosts that can be opened instead.
             control: changes the host; without it nothing can be, and there are no presets.
+            results: reads measurements; without it there are no results to show.
             key_clock: the clock that key events carry, replaced where time must stand still.
 
         Raises:
@@ -83,6 +87,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self.source = source
         self.clock = clock
         self.read_only = read_only
+        self.results = results
+        self._key_clock = key_clock
         self.keymap = read_keymap(self.settings.keys)
         self._hosts = hosts
         self._paused: Snapshot | None = None
@@ -123,6 +129,9 @@ class DdtuiApp(App[object], inherit_bindings=False):
             self.install_screen(PresetsScreen(self.desk), "presets")
             self.install_screen(HistoryScreen(self.desk), "history")
             self.set_interval(LOOK_INTERVAL, self._look)
+        if self.results is not None:
+            screen = ResultsScreen(self.results, clock=self.clock, key_clock=self._key_clock)
+            self.install_screen(screen, "results")
         await self.push_screen(MonitorScreen())
         self.paint()
         self.set_interval(self.settings.paint_interval, self.paint)
@@ -233,6 +242,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
             return False
         if action in _OF_CONTROL and self.desk is None:
             return False
+        if action == "results" and self.results is None:
+            return False
         if action == "decide":
             return self.desk is not None and self.desk.can_decide
         if action == "command_palette" and isinstance(self.screen, ConfirmScreen | WaitingScreen):
@@ -290,6 +301,10 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def action_history(self) -> None:
         """Show the changes made from this machine."""
         self._go("history")
+
+    def action_results(self) -> None:
+        """Show what was measured."""
+        self._go("results")
 
     def action_rollback(self) -> None:
         """Ask, and bring back what was in force before the last change."""

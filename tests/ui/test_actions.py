@@ -23,6 +23,7 @@ from ddtui.ui.screens.hosts import HostsScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
+from ddtui.ui.screens.results import ResultsScreen
 from tests.ui.log_world import LogApp, many
 
 PLACES: dict[Scope, type[App[Any]] | type[Screen[Any]]] = {
@@ -32,6 +33,7 @@ PLACES: dict[Scope, type[App[Any]] | type[Screen[Any]]] = {
     Scope.HOSTS: HostsScreen,
     Scope.PRESETS: PresetsScreen,
     Scope.HISTORY: HistoryScreen,
+    Scope.RESULTS: ResultsScreen,
 }
 
 

@@ -47,6 +47,12 @@ ABOUT = {
         "for what, how it ended, and with which proof or cause. Others' changes are not among "
         "them. `ddtui history` prints the same, for all units of a host."
     ),
+    Scope.RESULTS: (
+        "What was measured on this host, one row a configuration, each compared with the baseline. "
+        "Faster and slower are told by 95 % intervals, else it is a tie. tok/s per user is "
+        "acceptance length over step time: a change pays if acceptance (accept×) grows by more "
+        "than the step time (step×). `ddtui results` prints the same."
+    ),
 }
 """What each screen is, in a few words."""
 

@@ -1,0 +1,138 @@
+"""The results as the screen reads them: from the store, in threads, so that no key waits."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ddtui.core.clock import Clock, system_clock
+from ddtui.ui.results_source import Asked, Found, ResultsProblem
+
+if TYPE_CHECKING:
+    from ddtui.experiments.results import ResultsView
+    from ddtui.experiments.results_files import Form
+    from ddtui.store import Store, StoreError
+
+
+class StoredResults:
+    """A `ddtui.ui.results_source.ResultsSource` over the store, which is opened when first used."""
+
+    def __init__(
+        self,
+        host: str,
+        *,
+        simulated: bool,
+        open_store: Callable[[], Store] | None = None,
+        clock: Clock = system_clock,
+    ) -> None:
+        self._host = host
+        self._simulated = simulated
+        self._open_store = open_store
+        self._clock = clock
+        self._store: Store | None = None
+        self._opening = threading.Lock()
+
+    async def version(self) -> int:
+        """See ResultsSource."""
+        return await asyncio.to_thread(self._version)
+
+    async def read(self, asked: Asked) -> Found:
+        """See ResultsSource."""
+        return await asyncio.to_thread(self._read, asked)
+
+    async def there_already(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
+        """See ResultsSource."""
+        return await asyncio.to_thread(_there_already, view, form, file)
+
+    async def export(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
+        """See ResultsSource."""
+        return await asyncio.to_thread(_export, view, form, file, self._clock())
+
+    async def close(self) -> None:
+        """Close the store. Safe to call twice."""
+        store, self._store = self._store, None
+        if store is not None:
+            await asyncio.to_thread(store.close)
+
+    # ---- in a thread ---------------------------------------------------------------------------
+
+    def _opened(self) -> Store:
+        from ddtui.store import Store
+
+        with self._opening:
+            if self._store is None:
+                self._store = (self._open_store or Store.open)()
+            return self._store
+
+    def _version(self) -> int:
+        from ddtui.store import StoreError
+
+        try:
+            return self._opened().experiments.version(self._host, simulated=self._simulated)
+        except StoreError as error:
+            raise _problem(error) from error
+
+    def _read(self, asked: Asked) -> Found:
+        from ddtui.experiments.choosing import ResultsError
+        from ddtui.experiments.results import results_view
+        from ddtui.store import StoreError
+
+        host, simulated = self._host, self._simulated
+        try:
+            store = self._opened()
+            queue = store.experiments.queue(host, simulated=simulated, cleared=True)
+            view = results_view(
+                host,
+                store.measurements.of_host(host, simulated=simulated),
+                queue,
+                settings=store.experiments.settings(host, simulated=simulated),
+                baseline=asked.baseline,
+                sweep=asked.sweep,
+                concurrency=asked.concurrency,
+            )
+        except ResultsError as error:
+            raise ResultsProblem(error.what, error.remedy) from error
+        except StoreError as error:
+            raise _problem(error) from error
+        newest = sorted(queue, key=lambda each: each.created, reverse=True)
+        return Found(view, tuple(dict.fromkeys(each.sweep for each in newest if each.sweep)))
+
+
+@asynccontextmanager
+async def screen_results(host: str, *, simulated: bool) -> AsyncIterator[StoredResults]:
+    """What the results screen reads, closed at the end."""
+    source = StoredResults(host, simulated=simulated)
+    try:
+        yield source
+    finally:
+        await source.close()
+
+
+def _there_already(view: ResultsView, form: Form, file: Path) -> list[Path]:
+    from ddtui.experiments.results_files import files_of
+
+    try:
+        return [each for each in files_of(view, form, file) if each.exists()]
+    except OSError as error:
+        raise ResultsProblem(f"cannot be written: {error.strerror or error}") from error
+
+
+def _export(view: ResultsView, form: Form, file: Path, now: float) -> list[Path]:
+    from ddtui.experiments.results_files import write
+
+    try:
+        if file.is_dir():
+            raise ResultsProblem("it is a folder: name a file in it")
+        return write(view, form, file, now)
+    except (OSError, ValueError) as error:
+        why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
+        raise ResultsProblem(f"cannot be written: {why}") from error
+
+
+def _problem(error: StoreError) -> ResultsProblem:
+    why = f": {error.why}" if error.why else ""
+    return ResultsProblem(f"{error.what}{why}", error.remedy)

@@ -1,0 +1,80 @@
+"""What the results screen needs of whoever keeps measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ddtui.core.snapshot import History
+from ddtui.experiments.results import ResultsView
+from ddtui.experiments.results_files import Form
+
+
+class ResultsProblem(Exception):
+    """Results cannot be had as asked for: `what`, and a `remedy` in words."""
+
+    def __init__(self, what: str, remedy: str = "") -> None:
+        super().__init__(what)
+        self.what = what
+        self.remedy = remedy
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """Which results are wanted; everything may be left to choose."""
+
+    baseline: str = ""
+    """Id of a measurement of what the others are compared with."""
+    sweep: str = ""
+    concurrency: int | None = None
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Results as they were read."""
+
+    view: ResultsView
+    sweeps: tuple[str, ...] = ()
+    """Names of all sweeps of the host, the newest first."""
+
+
+class ResultsSource(Protocol):
+    """Measurements of one host. Methods raise ResultsProblem, and work off the event loop."""
+
+    async def version(self) -> int:
+        """A number that grows whenever something of the results may have changed. Cheap."""
+        ...
+
+    async def read(self, asked: Asked) -> Found:
+        """Everything that was measured, compared. Takes its time."""
+        ...
+
+    async def there_already(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
+        """Which of the files that an export would write exist."""
+        ...
+
+    async def export(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
+        """Write the results; what is there is replaced. Returns the files written."""
+        ...
+
+
+class LiveBench(msgspec.Struct, frozen=True, kw_only=True):
+    """A bench that runs in this ddtui now."""
+
+    title: str
+    """The configuration under test."""
+    concurrency: int
+    doing: str
+    """What it does, in words: `warming up, batch 2 of 6`."""
+    curve: History
+    """Tokens per second of all streams since the bench began."""
+
+
+Live = Callable[[], LiveBench | None]
+"""Gives the bench that runs now. Cheap."""
+
+
+def nothing_runs() -> LiveBench | None:
+    """Where nobody runs benches."""
+    return None
