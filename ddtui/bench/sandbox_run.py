@@ -7,15 +7,18 @@ import contextlib
 import json
 import os
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Coroutine
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, TypeVar
 
 _START_SECONDS = 10.0
 """Until the sandbox stands."""
 _GONE_SECONDS = 20.0
 """Until the kernel has ended what was killed; a process in an endless driver call takes longer."""
 _MOST_ERRORS = 4096
+
+_T = TypeVar("_T")
 
 
 class SandboxStuck(Exception):
@@ -99,27 +102,47 @@ async def run_confined(
 async def _started(
     command: Command, errors: bool
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, int | None]]:
-    """The running process, and a pidfd of the first process inside; both are ended at the exit."""
-    inner: int | None = None
-    process, information = await _start(command, errors)
+    """The running process, and a pidfd of the first process inside; both are ended at the exit.
+
+    Also when this task is cancelled: what runs must not outlive it.
+    """
+    (process, inner), cancelled = await _to_its_end(_stand(command, errors))
     try:
-        if information is not None:
-            finding = asyncio.create_task(_inner(process, information))
-            try:
-                inner = await asyncio.shield(finding)
-            except asyncio.CancelledError:
-                # Until it lets the one inside run, bubblewrap would leave it behind when killed.
-                with contextlib.suppress(SandboxFailed):
-                    inner = await finding
-                raise
+        if cancelled:
+            raise asyncio.CancelledError
         yield process, inner
     finally:
-        # Also when this task was cancelled: what runs must not outlive it.
         try:
-            await asyncio.shield(_end(process, inner))
+            _, cancelled = await _to_its_end(_end(process, inner))
         finally:
             if inner is not None:
                 os.close(inner)
+    if cancelled:
+        raise asyncio.CancelledError
+
+
+async def _to_its_end(work: Coroutine[Any, Any, _T]) -> tuple[_T, bool]:
+    """Do short work that must not be left half done; and whether this task was cancelled."""
+    task, cancelled = asyncio.create_task(work), False
+    while not task.done():
+        try:
+            await asyncio.wait([task])
+        except asyncio.CancelledError:
+            cancelled = True
+    return task.result(), cancelled
+
+
+async def _stand(command: Command, errors: bool) -> tuple[asyncio.subprocess.Process, int | None]:
+    """Start the process, and find the first one inside.
+
+    Until bubblewrap lets that one run, it would leave it behind when killed: so it is waited for.
+    """
+    process, information = await _start(command, errors)
+    try:
+        return process, None if information is None else await _inner(process, information)
+    except BaseException:
+        await _end(process, None)
+        raise
 
 
 async def _start(command: Command, errors: bool) -> tuple[asyncio.subprocess.Process, int | None]:
