@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 
+from ddtui.demo.answer_shapes import finish_reason, meta_info, speculation, text_of, usage
 from ddtui.demo.coding_answers import Script, script_for
-from ddtui.demo.config import EngineConfig
 from ddtui.demo.engine import EngineState, SimulatedEngine
 from ddtui.demo.http import Answer, EventStream, Request, reason
 from ddtui.demo.metrics import exposition, loads, server_info
@@ -18,11 +17,9 @@ _HEALTH_PATIENCE = 20.0
 """Seconds after which a health check of a hung engine gives up (SGLANG_HEALTH_CHECK_TIMEOUT)."""
 _OPEN = ("/health", "/health_generate", "/ready", "/metrics")
 """Paths that need no API key."""
-_WORDS = (
-    *("the", "a", "of", "to", "in", "is", "that", "it", "for", "on", "with", "as", "by", "at"),
-    *("from", "this", "value", "list", "index", "loop", "return", "number", "result", "string"),
-    *("key", "node", "path", "cache", "token", "batch", "model", "draft", "tree", "verify"),
-)
+
+_REASONING = 0.3
+"""Share of an answer that is reasoning, where the model reasons."""
 
 _Route = Callable[["Routes", Request, EventStream], Awaitable[Answer | None]]
 
@@ -178,11 +175,16 @@ class Routes:
         limit = parameters.get("max_new_tokens", 128) if isinstance(parameters, dict) else 128
         prompt = len(ids) if isinstance(ids, list) else _count(str(text))
         streaming = bool(asked.get("stream"))
-        script = script_for(str(text), self._engine.config)
-        generation = self._submit(prompt, limit, streaming=streaming, script=script)
+        generation = self._submit(
+            prompt,
+            limit,
+            streaming=streaming,
+            script=script_for(str(text), self._engine.config),
+            subject=_subject(ids if text is None else text, parameters),
+        )
         last: dict[str, object] = {}
         async for done in self._progress(generation):
-            _, words = _text(generation)
+            _, words = text_of(generation)
             last = {
                 "text": words,
                 "output_ids": list(range(1000, 1000 + generation.tokens)),
@@ -204,14 +206,22 @@ class Routes:
         prompt = 12 + sum(_count(str(message)) for message in messages)
         limit = asked.get("max_completion_tokens") or asked.get("max_tokens") or 512
         streaming = bool(asked.get("stream"))
-        script = self._script(messages, asked.get("chat_template_kwargs"))
-        generation = self._submit(prompt, limit, streaming=streaming, script=script)
+        thinks = _thinks(asked.get("chat_template_kwargs"))
+        generation = self._submit(
+            prompt,
+            limit,
+            streaming=streaming,
+            script=self._script(messages, thinks=thinks),
+            subject=_subject(messages, asked),
+        )
+        if thinks and self._reasons_apart:
+            generation.thoughts = round(_REASONING * generation.max_tokens)
         if streaming:
             await self._chat_stream(generation, asked, stream)
             return None
         async for _ in self._progress(generation):
             pass
-        reasoning, content = _text(generation)
+        reasoning, content = text_of(generation)
         choice = {
             "index": 0,
             "message": {
@@ -221,11 +231,11 @@ class Routes:
                 "tool_calls": None,
             },
             "logprobs": None,
-            "finish_reason": _finish_reason(generation),
+            "finish_reason": finish_reason(generation),
             "matched_stop": None,
         }
         head = self._chat_head(generation, "chat.completion")
-        return Answer.of({**head, "choices": [choice], "usage": _usage(generation)})
+        return Answer.of({**head, "choices": [choice], "usage": usage(generation)})
 
     async def _chat_stream(
         self, generation: Generation, asked: dict[str, object], stream: EventStream
@@ -248,18 +258,18 @@ class Routes:
         async for _ in self._progress(generation):
             if sent == 0:
                 await stream.send(chunk({"role": "assistant", "content": ""}))
-            reasoning, text = _text(generation, sent)
+            reasoning, text = text_of(generation, sent)
             sent = generation.tokens
             event = chunk({"reasoning_content": reasoning or None, "content": text})
             if options.get("continuous_usage_stats"):
-                event["usage"] = _usage(generation)
+                event["usage"] = usage(generation)
             await stream.send(event)
-        await stream.send(chunk({}, _finish_reason(generation)))
+        await stream.send(chunk({}, finish_reason(generation)))
         if asked.get("return_spec_tokens_details"):
-            details = _speculation(generation, self._engine.config)
+            details = speculation(generation, self._engine.config)
             await stream.send({**head, "choices": [], "sglext": {"spec_tokens_details": details}})
         if options.get("include_usage"):
-            await stream.send({**head, "choices": [], "usage": _usage(generation)})
+            await stream.send({**head, "choices": [], "usage": usage(generation)})
         await stream.send("[DONE]")
 
     def _chat_head(self, generation: Generation, kind: str) -> dict[str, object]:
@@ -270,14 +280,16 @@ class Routes:
             "model": self._engine.config.model,
         }
 
-    def _script(self, messages: list[object], options: object) -> Script | None:
+    @property
+    def _reasons_apart(self) -> bool:
+        return bool(self._engine.config.text("reasoning_parser"))
+
+    def _script(self, messages: list[object], *, thinks: bool) -> Script | None:
         said = "\n".join(str(each.get("content")) for each in messages if isinstance(each, dict))
-        thinking = not (isinstance(options, dict) and options.get("thinking") is False)
-        apart = bool(self._engine.config.text("reasoning_parser"))
-        return script_for(said, self._engine.config, thinking=thinking, apart=apart)
+        return script_for(said, self._engine.config, thinking=thinks, apart=self._reasons_apart)
 
     def _submit(
-        self, prompt: int, limit: object, *, streaming: bool, script: Script | None
+        self, prompt: int, limit: object, *, streaming: bool, script: Script | None, subject: str
     ) -> Generation:
         if not isinstance(limit, int) or limit < 1:
             raise ValueError(f"max_new_tokens must be at least 1, got {limit}.")
@@ -288,7 +300,9 @@ class Routes:
                 f"{longest} tokens."
             )
         length = min(limit, len(script.tokens)) if script else limit
-        generation = self._engine.scheduler.submit(prompt, length, streaming=streaming)
+        generation = self._engine.scheduler.submit(
+            prompt, length, streaming=streaming, subject=subject
+        )
         generation.script = script
         return generation
 
@@ -335,86 +349,17 @@ def _bad_request(message: str) -> Answer:
     )
 
 
+def _thinks(options: object) -> bool:
+    """Whether a request lets the model reason, which it does unless told not to."""
+    return not (isinstance(options, dict) and options.get("thinking") is False)
+
+
+def _subject(prompt: object, sampling: object) -> str:
+    """What is asked, where the same question gets the same answer: without temperature."""
+    given = sampling.get("temperature", 1.0) if isinstance(sampling, dict) else 1.0
+    return str(prompt) if given == 0 else ""
+
+
 def _count(text: str) -> int:
     """About how many tokens a text has."""
     return max(1, len(text) // 4)
-
-
-def _text(generation: Generation, start: int = 0) -> tuple[str, str]:
-    """Reasoning and visible text from a token on: scripted, or made up, one word a token."""
-    if generation.script:
-        return generation.script.between(start, generation.tokens)
-    rng = random.Random(generation.rid)
-    words = [rng.choice(_WORDS) for _ in range(generation.tokens)]
-    return "", "".join(f" {word}" for word in words[start:])
-
-
-def _finish_reason(generation: Generation) -> str:
-    if generation.aborted:
-        return "abort"
-    script = generation.script
-    return "stop" if script and generation.tokens >= len(script.tokens) else "length"
-
-
-def _reasoning_tokens(generation: Generation) -> int:
-    return min(generation.tokens, generation.script.thoughts) if generation.script else 0
-
-
-def _usage(generation: Generation) -> dict[str, object]:
-    return {
-        "prompt_tokens": generation.prompt_tokens,
-        "total_tokens": generation.prompt_tokens + generation.tokens,
-        "completion_tokens": generation.tokens,
-        "prompt_tokens_details": None,
-        "reasoning_tokens": _reasoning_tokens(generation),
-        "completion_tokens_details": None,
-    }
-
-
-def _speculation(generation: Generation, config: EngineConfig) -> dict[str, object]:
-    proposed = generation.passes * (config.block_size - 1)
-    return {
-        "spec_accept_rate": generation.correct_drafts / max(1, proposed),
-        "spec_accept_length": generation.tokens / max(1, generation.passes),
-        "spec_num_correct_drafts": generation.correct_drafts,
-        "spec_num_proposed_drafts": proposed,
-        "spec_verify_ct": generation.passes,
-        "spec_correct_drafts_histogram": generation.histogram,
-    }
-
-
-def meta_info(generation: Generation, config: EngineConfig, *, done: bool) -> dict[str, object]:
-    """`meta_info` of `/generate`; figures of the whole request only once it is done."""
-    finish: dict[str, object] = {"type": _finish_reason(generation)}
-    if finish["type"] == "length":
-        finish["length"] = generation.tokens
-    info: dict[str, object] = {
-        "id": generation.rid,
-        "finish_reason": finish if done else None,
-        "prompt_tokens": generation.prompt_tokens,
-        "weight_version": "default",
-        "num_retractions": 0,
-        "reasoning_tokens": _reasoning_tokens(generation),
-        "completion_tokens": generation.tokens,
-        "cached_tokens": generation.cached_tokens,
-        "cached_tokens_details": None,
-        "dp_rank": None,
-    }
-    if not done:
-        return info
-    info["e2e_latency"] = generation.finished - generation.arrived
-    if config.block_size > 1:
-        info |= _speculation(generation, config)
-    if config.arguments["enable_metrics"]:
-        seconds = max(1e-6, generation.finished - generation.first_token)
-        info |= {
-            "queue_time": max(0.0, generation.scheduled - generation.arrived),
-            "forward_entry_time": generation.scheduled,
-            "prefill_finished_time": generation.first_token,
-            "request_received_ts": generation.arrived,
-            "first_token_latency": generation.first_token - generation.arrived,
-            "decode_throughput": (generation.tokens - 1) / seconds,
-            "request_finished_ts": generation.finished,
-            "response_sent_to_client_ts": generation.finished,
-        }
-    return info

@@ -34,6 +34,12 @@ class Generation:
     watched: bool = True
     """Whether a client waits for its tokens; background traffic has none."""
     cached_tokens: int = 0
+    subject: str = ""
+    """What was asked; empty where the same question may be answered in another way."""
+    luck: random.Random = field(default_factory=random.Random)
+    """Decides which drafts are accepted."""
+    thoughts: int = 0
+    """Tokens at the beginning that are reasoning, where the answer is not scripted."""
     ease: float = 1.0
     tokens: int = 0
     passes: int = 0
@@ -150,6 +156,9 @@ class Scheduler:
         self._every = max(1, config.number("decode_log_interval", 40))
         self._limit = max(1, config.number("max_running_requests", 48))
         self._serial = 0
+        self._seed = rng.getrandbits(32)
+        self._cached: set[str] = set()
+        """Subjects in the prefix cache."""
 
     @property
     def busy(self) -> bool:
@@ -161,10 +170,17 @@ class Scheduler:
         await self._idle.wait()
 
     def submit(
-        self, prompt_tokens: int, max_tokens: int, *, streaming: bool, watched: bool = True
+        self,
+        prompt_tokens: int,
+        max_tokens: int,
+        *,
+        streaming: bool,
+        watched: bool = True,
+        subject: str = "",
     ) -> Generation:
-        """Queue a request."""
+        """Queue a request. The same `subject` has the same drafts accepted every time."""
         self._serial += 1
+        luck = random.Random(f"{self._seed} {subject}" if subject else self._rng.random())
         rid = f"{self._rng.getrandbits(96):024x}{self._serial:08x}"
         request = Generation(
             rid,
@@ -173,7 +189,9 @@ class Scheduler:
             self._clock(),
             streaming=streaming,
             watched=watched,
-            ease=self._rng.uniform(0.97, 1.03),
+            subject=subject,
+            luck=luck,
+            ease=luck.uniform(0.97, 1.03),
             histogram=[0] * (self.model.horizon + 1),
         )
         self.waiting.append(request)
@@ -193,6 +211,7 @@ class Scheduler:
         if self.busy:
             return False
         self.lifetime_passes = self.lifetime_tokens = 0
+        self._cached.clear()
         self._log("Cache flushed successfully!")
         return True
 
@@ -225,8 +244,7 @@ class Scheduler:
         if not batch:
             return
         for request in batch:
-            share = self._rng.uniform(0.0, 0.6) if request.prompt_tokens > 64 else 0.0
-            request.cached_tokens = int(request.prompt_tokens * share)
+            request.cached_tokens = int(request.prompt_tokens * self._cached_share(request))
             request.scheduled = self._clock()
         cached = sum(request.cached_tokens for request in batch)
         new = sum(request.prompt_tokens for request in batch) - cached
@@ -252,6 +270,14 @@ class Scheduler:
             self.running.append(request)
             self._step_ended(request)
 
+    def _cached_share(self, request: Generation) -> float:
+        """How much of its prompt the prefix cache holds."""
+        if not request.subject:
+            return self._rng.uniform(0.0, 0.6) if request.prompt_tokens > 64 else 0.0
+        known = request.subject in self._cached
+        self._cached.add(request.subject)
+        return 0.97 if known else 0.0
+
     async def _decode(self) -> None:
         if not self.running:
             return
@@ -268,7 +294,7 @@ class Scheduler:
         """One target pass over the batch."""
         now, interval = self._clock(), self._interval
         for request in list(self.running):
-            accepted = self.model.accepted(request.ease)
+            accepted = self.model.accepted(request.ease, request.luck)
             emitted = min(accepted + 1, request.max_tokens - request.tokens)
             request.tokens += emitted
             request.passes += 1

@@ -50,6 +50,8 @@ _BLOCK: _Curve = (
 )
 _TOPK: _Curve = ((1, 0.86), (2, 0.95), (4, 0.99), (8, 1.0), (64, 1.0))
 _WINDOW: _Curve = ((256, 0.92), (512, 0.96), (1024, 0.985), (2048, 1.0), (8192, 1.004))
+_WINDOW_COST: _Curve = ((256, 0.99), (2048, 1.0), (8192, 1.015))
+"""Time of a pass by the drafter's window: it reads so many tokens of its cache."""
 _PREFILL_TOKENS_PER_SECOND = 4200.0
 
 
@@ -82,6 +84,7 @@ class SpeedModel:
         self.acceptance_length = max(1.0, min(mean, float(config.block_size)))
         self.pass_seconds = _at(_PASS_MS, config.budget if config.algorithm else 0) / 1000
         self.pass_seconds *= 1 + 0.002 * (config.block_size - 8) if config.algorithm else 1.0
+        self.pass_seconds *= _at(_WINDOW_COST, config.window or 8192) if config.algorithm else 1.0
         self.pass_seconds *= rng.uniform(0.992, 1.008)
         self._chance = self._solve(self.acceptance_length)
 
@@ -93,10 +96,11 @@ class SpeedModel:
         """Seconds to read `tokens` new prompt tokens."""
         return 0.045 + tokens / _PREFILL_TOKENS_PER_SECOND
 
-    def accepted(self, ease: float = 1.0) -> int:
+    def accepted(self, ease: float = 1.0, luck: random.Random | None = None) -> int:
         """Drafts accepted in one pass; `ease` is how predictable this request is (1 = usual)."""
+        rng = luck or self._rng
         chance, count = min(0.995, self._chance * ease), 0
-        while count < self.horizon and self._rng.random() < chance:
+        while count < self.horizon and rng.random() < chance:
             count += 1
         return count
 
