@@ -92,3 +92,11 @@ def test_settings_of_a_command_line() -> None:
         with_settings(plan, ["repeats", "repets=3", "concurrency=1,x"])
     for said in ("write KEY=VALUE", "did you mean 'repeats'", "got '[1,x]'"):
         assert said in str(error.value)
+
+
+def test_guide_has_every_option_with_its_meaning() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "operating.md").read_text()
+    for name, (_, meaning) in OPTIONS.items():
+        assert f"| `{name}` | {meaning} |" in guide
+    for name in BUILT_IN:
+        assert f"`{name}`" in guide
