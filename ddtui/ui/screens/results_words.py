@@ -67,21 +67,22 @@ def form_choices() -> list[Choice]:
     return [Choice(form.value, name, words) for form, (name, words) in _FORMS.items()]
 
 
-def empty_words(host: str, of: int, *, waiting: int) -> tuple[str, ...]:
+def empty_words(view: ResultsView, of: int) -> tuple[str, ...]:
     """Why there are no rows."""
     if of:
         return ("No configuration is left by the filters.",)
-    told = f"{waiting} experiments wait in the queue." if waiting else ""
-    return tuple(filter(None, (f"Nothing was measured on {fmt.clean(host)} yet.", told)))
+    waiting = f"Experiments in the queue that have not ended: {view.waiting}."
+    lines = (f"Nothing was measured on {fmt.clean(view.host)} yet.", waiting)
+    return lines if view.waiting else lines[:1]
 
 
-def hints_for(host: str, of: int, keymap: Keymap) -> tuple[tuple[str, str], ...]:
+def hints_for(view: ResultsView, of: int, keymap: Keymap) -> tuple[tuple[str, str], ...]:
     """What to do where there are no rows."""
     if of:
         return ((keymap.shown("results.cancel"), "drops the filters"),)
-    host = fmt.clean(host)
+    host = fmt.clean(view.host)
     return (
-        ("key 5", "the queue: add experiments there, and run them"),
+        (f"key {keymap.shown('app.queue')}", "the queue: add experiments there, and run them"),
         (f"ddtui bench {host}", "measures what is in force now"),
         (f"ddtui sweep {host} 'budget=8,12,16'", "queues a grid of configurations"),
         (f"ddtui run {host}", "runs the queue; --detach leaves it running"),

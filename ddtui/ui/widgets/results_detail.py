@@ -303,7 +303,7 @@ def _provenance_rows(result: Result, width: int) -> list[Row]:
         when = fmt.date(each.began)
         rows += _fact("measured", f"{when}  {each.state}{counts}  {each.id}", width, Ink.LABEL)
     if result.configuration:
-        rows += _fact("configuration", result.configuration[:16], width, Ink.LABEL)
+        rows += _fact("key", result.configuration[:16], width, Ink.LABEL)
     return rows
 
 

@@ -21,7 +21,7 @@ from ddtui.experiments.results import ResultsView
 from ddtui.experiments.results import Row as Result
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import Ink, Row, wrapped
+from ddtui.ui.ink import Ink, Row, clip, wrapped
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Drawing, Panel
 from ddtui.ui.widgets.results_order import Order
@@ -35,9 +35,9 @@ VERDICT_INKS = {
     "baseline": Ink.TITLE,
 }
 _QUIET = frozenset({"±", "nodes used", "TTFT ms", "95 %", "load s", "work", "why"})
-_FOREST = 21
+_FOREST = 33
 """Columns of the picture of the intervals: odd, so that it has a middle."""
-_FOREST_FROM = 150
+_FOREST_FROM = 170
 """Width from which there is room for it."""
 
 
@@ -116,12 +116,12 @@ class ResultsTable(Panel):
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         data, glyphs = self._data, shown.glyphs
-        drawing = Drawing(title=Row("Results", Ink.TITLE), note=_note(data))
+        drawing = Drawing(title=Row("Results", Ink.TITLE))
         view = data.view
         if view is None or not view.rows:
             drawing.rows = _empty_rows(data, glyphs, width)
+            drawing.note = _note(data, 1, 0) if data.of else Row()
             return drawing
-        drawing.title.extend(_summary(view))
         forest = _forest_scale(view) if width >= _FOREST_FROM else None
         side = _FOREST + GAP if forest is not None else 0
         columns, left_out = self._columns(view, width - 2 - side)
@@ -130,9 +130,12 @@ class ResultsTable(Panel):
         at = min(data.at, len(view.rows) - 1)
         self._top = max(0, min(self._top, at, len(view.rows) - room))
         self._top = max(self._top, at - room + 1)
+        last = min(len(view.rows), self._top + room)
+        drawing.note = _note(data, self._top + 1, last)
+        drawing.title.extend(_summary(view, width - drawing.note.width - 14))
         best = _best(view)
         rows = [_heading(columns, data.order, forest)]
-        for index in range(self._top, min(len(view.rows), self._top + room)):
+        for index in range(self._top, last):
             mark = glyphs.running if index == at else " "
             row = Row(f"{mark} ", Ink.TITLE)
             _cells(row, columns, view, index, best=index == best)
@@ -182,28 +185,31 @@ def _plain(column: Column) -> Column:
     )
 
 
-def _summary(view: ResultsView) -> Row:
-    row = Row()
-    if view.simulated:
-        row.add("  ").add(" SIMULATED ", Ink.BADGE)
-    row.add("  at concurrency ", Ink.LABEL).add(str(view.concurrency))
-    if view.sweep:
-        row.add("  sweep ", Ink.LABEL).add(fmt.clean(view.sweep)[:40])
+def _summary(view: ResultsView, width: int) -> Row:
+    """At which concurrency and against what, as far as there is room."""
+    row = Row("  at concurrency ", Ink.LABEL).add(str(view.concurrency))
+    pieces = []
     if view.baseline:
-        row.add("  against ", Ink.LABEL).add(fmt.clean(view.baseline)[:44])
-        row.add(f"  ties within {view.margin * 100:.1f} %", Ink.LABEL)
+        against = Row("  against ", Ink.LABEL).add(clip(fmt.clean(view.baseline), 36))
+        pieces.append(against)
+    if view.sweep:
+        pieces.append(Row("  sweep ", Ink.LABEL).add(clip(fmt.clean(view.sweep), 30)))
+    pieces.append(Row(f"  ties within {view.margin * 100:.1f} %", Ink.LABEL))
+    for piece in pieces:
+        if row.width + piece.width <= width:
+            row.extend(piece)
     return row
 
 
-def _note(data: TableData) -> Row:
-    if data.view is None:
-        return Row()
-    rows = len(data.view.rows)
-    words = f"{rows} of {data.of}" if rows != data.of else f"{rows}"
-    row = Row(f"{words} configuration{'s' if data.of != 1 else ''}", Ink.LABEL)
+def _note(data: TableData, first: int, last: int) -> Row:
+    """How many rows there are, which of them are in sight, and what hides others."""
+    rows = len(data.view.rows) if data.view is not None else 0
+    row = Row()
     for each in data.filters:
-        row.add("  ").add(fmt.clean(each)[:30], Ink.WARN)
-    return row
+        row.add(clip(fmt.clean(each), 30), Ink.WARN).add("  ")
+    words = f"{rows} of {data.of}" if rows != data.of else f"{rows}"
+    words = f"{first}-{last} of {rows}" if last - first + 1 < rows else words
+    return row.add(f"{words} configuration{'s' if data.of != 1 else ''}", Ink.LABEL)
 
 
 def _empty_rows(data: TableData, glyphs: Glyphs, width: int) -> list[Row]:
@@ -247,11 +253,10 @@ def _heading(columns: Sequence[Column], order: Order, forest: float | None) -> R
         if place < len(columns) - 1:
             row.add(" " * GAP)
     if forest is not None:
-        row.add(" " * GAP)
         left, right = f"-{forest * 100:g} %", f"+{forest * 100:g} %"
-        row.add(left, Ink.AXIS)
-        row.add("baseline".center(_FOREST - len(left) - len(right)), Ink.AXIS)
-        row.add(right, Ink.AXIS)
+        middle = "baseline".center(_FOREST)
+        line = left + middle[len(left) : _FOREST - len(right)] + right
+        row.add(" " * GAP).add(line, Ink.AXIS)
     return row
 
 
@@ -320,18 +325,21 @@ def _forest_scale(view: ResultsView) -> float | None:
 def _forest(result: Result, scale: float, glyphs: Glyphs) -> Row:
     """Where a ratio and its interval lie, the baseline in the middle."""
     middle = _FOREST // 2
-    line: list[str] = [" "] * _FOREST
-    line[middle] = glyphs.axis
-    found = _decides(result)
-    if result.comparison.standing is Standing.BASELINE or found is None:
-        return Row("".join(line), Ink.AXIS)
+    line: list[tuple[str, Ink]] = [(" ", Ink.AXIS)] * _FOREST
+    line[middle] = (glyphs.axis, Ink.AXIS)
 
     def place(value: float) -> int:
         share = max(-1.0, min(1.0, (value - 1) / scale))
         return round(middle + share * middle)
 
-    if found.low is not None and found.high is not None:
-        for each in range(place(found.low), place(found.high) + 1):
-            line[each] = glyphs.track
-    line[place(found.value)] = "o" if glyphs.ascii else "●"
-    return Row("".join(line), VERDICT_INKS.get(verdict_word(result), Ink.TEXT))
+    found = _decides(result)
+    if found is not None and result.comparison.standing is not Standing.BASELINE:
+        ink = VERDICT_INKS.get(verdict_word(result), Ink.TEXT)
+        if found.low is not None and found.high is not None:
+            for each in range(place(found.low), place(found.high) + 1):
+                line[each] = (glyphs.bar, ink)
+        line[place(found.value)] = ("o" if glyphs.ascii else "●", ink)
+    row = Row()
+    for character, ink in line:
+        row.add(character, ink)
+    return row

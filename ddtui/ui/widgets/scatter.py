@@ -237,15 +237,29 @@ def _draw(area: Field, chart: Chart, x: Axis, y: Axis, glyphs: Glyphs) -> None:
         _, level = spot(x.low, chart.reference)
         area.line((0, level), (area.width * 2 - 1, level), Ink.AXIS, every=4)
     for place, series in enumerate(chart.series):
-        _draw_series(area, series, ink_of(place), spot, every=2 if chart.front else 1)
+        here = _aside(spot, place, chart)
+        _draw_series(area, series, ink_of(place), here, every=2 if chart.front else 1)
     for one, other in zip(chart.front, chart.front[1:], strict=False):
         area.line(spot(one.x, one.y), spot(other.x, other.y), Ink.GOOD)
     # Markers last: a line that passes over a point of another series must not hide it.
     for place, series in enumerate(chart.series):
         for point in series.points:
             if y.low <= point.y <= y.high:
-                across, down = spot(point.x, point.y)
+                across, down = _aside(spot, place, chart)(point.x, point.y)
                 area.text(across, down, marker(place, glyphs), ink_of(place))
+
+
+def _aside(spot: _Spot, place: int, chart: Chart) -> _Spot:
+    """Series beside one another, or the points of one value would hide each other."""
+    if chart.front:
+        return spot
+    by = round((place - (len(chart.series) - 1) / 2) * 2)
+
+    def moved(at: float, value: float) -> tuple[int, int]:
+        across, down = spot(at, value)
+        return across + by, down
+
+    return moved
 
 
 def _draw_series(area: Field, series: Series, ink: Ink, spot: _Spot, *, every: int) -> None:
