@@ -25,6 +25,7 @@ SCOPES = {
     "hosts": "Hosts",
     "presets": "Presets",
     "history": "History",
+    "queue": "Queue",
     "results": "Results",
 }
 

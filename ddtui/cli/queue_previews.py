@@ -34,6 +34,9 @@ from ddtui.store import StoreError
 from ddtui.ui.queue_source import GridView, LikeView
 from ddtui.ui.source import ControlProblem
 
+MOST_TYPED = 500
+"""Combinations up to which a grid is expanded while it is typed."""
+
 
 class Previews:
     """Works them out: without the host as they are typed, with it where that is asked for."""
@@ -51,6 +54,8 @@ class Previews:
         kept = self._reader.kept
         try:
             sweep = sweep_asked(self._loaded, [text.strip()])
+            if sweep.combinations > MOST_TYPED:
+                return GridView(note=f"{sweep.combinations} combinations")
             presets = presets_for(self._loaded, self._source.name)
             values = self._reader.known.values(kept.settings) if kept is not None else {}
             known = self._reader.known.circumstances(kept) if kept is not None else None

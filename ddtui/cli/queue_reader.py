@@ -86,6 +86,13 @@ class QueueReader:
         """Read what has changed; `afresh` estimates times and asks the host in any case."""
         if afresh:
             self._estimated = self._asked = _LONG_AGO
+        await self.read()
+        self._hosted.look()
+        await self._ask_elsewhere()
+        await self._estimate()
+
+    async def read(self) -> None:
+        """Read what has changed in the store; asks no host."""
         try:
             queue = await self._opened()
             version = await asyncio.to_thread(queue.version)
@@ -94,9 +101,6 @@ class QueueReader:
             self._problem = ""
         except StoreError as error:
             self._problem = f"{error.what}: {error.why}"
-        self._hosted.look()
-        await self._ask_elsewhere()
-        await self._estimate()
 
     async def close(self) -> None:
         """Close the store."""

@@ -186,20 +186,20 @@ class QueueOfHost:
         """See QueueSource."""
         queue = await self._reader.queue()
         cleared = await self._reader.done(queue.clear)
-        await self.look()
+        await self._reader.read()
         return [each.id for each in cleared]
 
     async def pause(self, *, paused: bool) -> None:
         """See QueueSource."""
         queue = await self._reader.queue()
         await self._reader.done(queue.pause if paused else queue.resume)
-        await self.look()
+        await self._reader.read()
 
     async def leave(self, which: Leave) -> None:
         """See QueueSource."""
         queue = await self._reader.queue()
         await self._reader.done(lambda: queue.leave(which))
-        await self.look()
+        await self._reader.read()
 
     def _read_typed(self, text: str, **may: bool) -> Typed:
         try:
@@ -210,13 +210,13 @@ class QueueOfHost:
     async def _add(self, made: Callable[[Queue], Sequence[Experiment]]) -> Sequence[str]:
         queue = await self._reader.queue()
         added = await self._reader.done(lambda: queue.add(made(queue)))
-        await self.look()
+        await self._reader.read()
         return [each.id for each in added]
 
     async def _change(self, how: Callable[[Queue], Experiment]) -> Sequence[str]:
         queue = await self._reader.queue()
         changed = await self._reader.done(lambda: how(queue))
-        await self.look()
+        await self._reader.read()
         return [changed.id]
 
     # ---- running -------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from rich.console import RenderableType
 from textual import events
 from textual.app import App
+from textual.worker import Worker
 
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
@@ -23,6 +24,8 @@ from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.in_turn import InTurn, Typed
 from ddtui.ui.keymap import read_keymap
 from ddtui.ui.palette import PALETTE_CSS, ActionCommands, Palette, ThemeCommands
+from ddtui.ui.queue_desk import QUEUE_INTERVAL, QueueDesk
+from ddtui.ui.queue_source import QueueSource
 from ddtui.ui.results_source import ResultsSource
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.help import HelpScreen
@@ -32,9 +35,10 @@ from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
+from ddtui.ui.screens.queue import QueueScreen
 from ddtui.ui.screens.results import ResultsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
-from ddtui.ui.shown import Shown, urgent_change, urgent_key
+from ddtui.ui.shown import Shown, urgent_change, urgent_key, urgent_queue
 from ddtui.ui.source import ControlSource, LiveSource, UiSettings
 from ddtui.ui.widgets.log_tail import TAIL
 
@@ -56,7 +60,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
     COMMANDS = {ActionCommands}
     CSS = PALETTE_CSS
 
-    def __init__(
+    # What the app is put together from.
+    def __init__(  # noqa: PLR0913
         self,
         source: LiveSource,
         *,
@@ -66,6 +71,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         hosts: Sequence[HostTarget] = (),
         control: ControlSource | None = None,
         results: ResultsSource | None = None,
+        queue: QueueSource | None = None,
         key_clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """Prepare the app; nothing is started before it runs.
@@ -78,6 +84,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
             hosts: all hosts that can be opened instead.
             control: changes the host; without it nothing can be, and there are no presets.
             results: reads measurements; without it there are no results to show.
+            queue: the host's experiments and their runner; without it there is no queue.
             key_clock: the clock that key events carry, replaced where time must stand still.
 
         Raises:
@@ -95,11 +102,22 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._paused_at: float | None = None
         self._paused_log: LogBuffer | None = None
         self._urgent: Hashable = None
+        self._queue_look: Worker[None] | None = None
         self._closing_down = False
         super().__init__(driver_class=TerminalDriver)
         self._in_turn = InTurn(self, super().on_event)
         self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
+        self.queue_desk: QueueDesk | None = None
+        if queue is not None:
+            self.queue_desk = QueueDesk(
+                self,
+                queue,
+                lambda: self.source.snapshot(self.clock()),
+                clock=clock,
+                read_only=read_only,
+                key_clock=key_clock,
+            )
         self.desk: ControlDesk | None = None
         if control is not None:
             self.desk = ControlDesk(
@@ -129,6 +147,11 @@ class DdtuiApp(App[object], inherit_bindings=False):
             self.install_screen(PresetsScreen(self.desk), "presets")
             self.install_screen(HistoryScreen(self.desk), "history")
             self.set_interval(LOOK_INTERVAL, self._look)
+        if self.queue_desk is not None:
+            if self.desk is not None:
+                self.desk.busy = self.queue_desk.busy
+            self.install_screen(QueueScreen(self.queue_desk), "queue")
+            self.set_interval(QUEUE_INTERVAL, self._look_at_queue)
         if self.results is not None:
             screen = ResultsScreen(self.results, clock=self.clock, key_clock=self._key_clock)
             self.install_screen(screen, "results")
@@ -141,6 +164,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
         loop = asyncio.get_running_loop()
         for number in _ENDING:
             loop.remove_signal_handler(number)
+        if self.queue_desk is not None:
+            await self.queue_desk.queue.close()  # a run ends cleanly while the host is reached
         await self.source.close()
 
     def _restore_terminal_on_signals(self) -> None:
@@ -178,6 +203,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
             keys=self._hints,
             reconfiguration=desk.view if desk is not None else None,
             holder=desk.control.holder if desk is not None else "",
+            queue=self.queue_desk.view if self.queue_desk is not None else None,
         )
 
     async def _shutdown(self) -> None:
@@ -197,7 +223,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def _urgent_now(self, snapshot: Snapshot) -> Hashable:
         desk = self.desk
         change = (urgent_change(desk.view), desk.control.holder) if desk is not None else None
-        return (urgent_key(snapshot), change)
+        queue = urgent_queue(self.queue_desk.view) if self.queue_desk is not None else None
+        return (urgent_key(snapshot), change, queue)
 
     def _check(self) -> None:
         """Paint out of turn when a state has changed."""
@@ -206,6 +233,14 @@ class DdtuiApp(App[object], inherit_bindings=False):
             self.refresh_bindings()
         if self.desk is not None:
             self.desk.tick()
+        if self.queue_desk is not None:
+            self.queue_desk.tick()
+
+    def _look_at_queue(self) -> None:
+        """Read the queue, unless that goes on still."""
+        desk = self.queue_desk
+        if desk is not None and (self._queue_look is None or self._queue_look.is_finished):
+            self._queue_look = self.run_worker(desk.queue.look, group="queue-look")
 
     async def _look(self) -> None:
         """Ask who else changes the unit, where that is shown."""
@@ -244,6 +279,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
             return False
         if action == "results" and self.results is None:
             return False
+        if action == "queue" and self.queue_desk is None:
+            return False
         if action == "decide":
             return self.desk is not None and self.desk.can_decide
         if action == "command_palette" and isinstance(self.screen, ConfirmScreen | WaitingScreen):
@@ -262,7 +299,11 @@ class DdtuiApp(App[object], inherit_bindings=False):
             super(DdtuiApp, self).exit(result, return_code, message)
 
         wished = result is None or isinstance(result, SwitchHost)
-        if self.desk is None or return_code or not wished:
+        if return_code or not wished:
+            leave()
+        elif self.queue_desk is not None and self.queue_desk.leave(self.source.name, leave):
+            return  # what becomes of the run is asked, and of its reconfiguration with it
+        elif self.desk is None:
             leave()
         else:
             self.desk.leave(self.source.name, leave)
@@ -301,6 +342,10 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def action_history(self) -> None:
         """Show the changes made from this machine."""
         self._go("history")
+
+    def action_queue(self) -> None:
+        """Show the experiments of the host."""
+        self._go("queue")
 
     def action_results(self) -> None:
         """Show what was measured."""

@@ -131,6 +131,8 @@ class GridView(msgspec.Struct, frozen=True, kw_only=True):
     """A grid as it is typed: what it expands to, before the host is asked; or what is wrong."""
 
     expansion: Expansion | None = None
+    note: str = ""
+    """Why it is not expanded while it is typed: it is large."""
     fault: str = ""
     """May have several lines, with a caret below the place."""
 

@@ -47,6 +47,12 @@ ABOUT = {
         "for what, how it ended, and with which proof or cause. Others' changes are not among "
         "them. `ddtui history` prints the same, for all units of a host."
     ),
+    Scope.QUEUE: (
+        "The experiments of this host: what runs, what waits in its order, what ended. It may be "
+        "changed while it is run, from several terminals at once. `load` marks what the engine is "
+        "loaded for. Notes: b baseline, m matched, h hypothesis, n note. Nothing is run before you "
+        "have confirmed it. `ddtui queue` and `ddtui run` do the same."
+    ),
     Scope.RESULTS: (
         "What was measured on this host, one row a configuration, each compared with the baseline. "
         "Faster and slower are told by 95 % intervals, else it is a tie. tok/s per user is "
