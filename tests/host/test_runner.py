@@ -1,0 +1,215 @@
+"""A queue on the real host: the runner is killed with SIGKILL, and the next one goes on.
+
+DDTUI_RUNNER_KILLS=100 tries as many random moments; a few are tried always.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ddtui.store import Store
+from tests.host.changing import SUDOERS, grant
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command, wait_until
+from tests.host.measured import measured
+from tests.host.test_verbs import Ddtui
+
+UNIT = "llm-runner.service"
+BLOCK = "speculative-dflash-block-size"
+PLAN = """
+[bench.tiny]
+concurrency = [1, 2]
+output_tokens = 16
+repeats = 1
+requests = 2
+warmup_batches = 1
+coding = false
+"""
+BOUNDARIES = (
+    *(("taken up", ""), ("step", "planning"), ("step", "loading")),
+    *(("change", each) for each in ("planned", "locked", "written", "reloaded", "stopping")),
+    *(("change", each) for each in ("releasing", "starting", "loading", "verifying", "in force")),
+    *(("step", "measuring"), ("cell", ""), ("step", "recording"), ("ended", "")),
+    ("leaving", ""),
+)
+"""Events of a run right after which its runner is killed, in the order in which they come."""
+RANDOM = int(os.environ.get("DDTUI_RUNNER_KILLS", "2"))
+Event = dict[str, Any]
+
+
+@pytest.fixture
+def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
+    gpuhost.exec("rm", "-f", "/etc/sudoers.d/ops")
+    grant(gpuhost, UNIT)
+    words = engine_command(*DFLASH, load_seconds=2.0)
+    gpuhost.install_unit(UNIT, words, user="ops")
+    wait_until(lambda: any("ready to roll" in line for line in gpuhost.journal(UNIT)), 30)
+    yield gpuhost
+    gpuhost.remove_unit(UNIT)
+    gpuhost.exec("rm", "-f", SUDOERS)
+
+
+@pytest.fixture
+def ddtui(host: GpuHost, tmp_path: Path) -> Ddtui:
+    made = Ddtui(tmp_path, host)
+    made.write_config(unit=UNIT)
+    with made.config.open("a") as file:
+        file.write(PLAN)
+    return made
+
+
+def queue(ddtui: Ddtui) -> None:
+    """As it is, and twice another block size: one load, and one back to the baseline."""
+    for size, title in ((8, "as it is"), (16, "sixteen"), (16, "sixteen again")):
+        added = ddtui.run(
+            *("queue", "gpu", "add", "--set", f"flag:{BLOCK}={size}", "--plan", "tiny"),
+            *("--title", title),
+        )
+        assert added.returncode == 0, added.stderr
+    assert ddtui.run("queue", "gpu", "leave", "baseline").returncode == 0
+
+
+def runner(ddtui: Ddtui) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "ddtui", "run", "gpu", "--json"],
+        env=ddtui.env,
+        cwd=ddtui.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def killed_at(ddtui: Ddtui, wanted: Callable[[Event], bool]) -> tuple[bool, list[Event]]:
+    """Run until an event and kill the runner there; whether that event came, and all events."""
+    process, seen = runner(ddtui), []
+    assert process.stdout is not None
+    try:
+        for line in process.stdout:
+            seen.append(json.loads(line))
+            if wanted(seen[-1]):
+                return True, seen
+        process.wait(60)
+        return False, seen
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def starts(host: GpuHost) -> int:
+    """How often the unit was started, by the journal."""
+    started = "MESSAGE_ID=39f53479d3a045ac8e11786248231fbf"
+    command = ["journalctl", "--output=cat", "--no-pager", "--quiet", f"UNIT={UNIT}", started]
+    return len(host.exec(*command).stdout.splitlines())
+
+
+def check(ddtui: Ddtui, host: GpuHost, before: int) -> None:
+    """The same as of an undisturbed run."""
+    with closing(Store.open(ddtui.folder / "data" / "ddtui" / "ddtui.sqlite3")) as store:
+        experiments = store.experiments.queue("gpu", simulated=False)
+        by_id = {each.id: each for each in store.measurements.of_host("gpu", simulated=False)}
+        changes = store.reconfigurations.history("gpu")
+    assert {each.title: each.state for each in experiments} == {
+        "as it is": "done",
+        "sixteen": "done",
+        "sixteen again": "done",
+    }, [each.cause for each in experiments]
+    assert sorted(by_id) == sorted(each.measurement for each in experiments)
+    for each in experiments:
+        found = by_id[each.measurement]
+        assert found.state == "complete"
+        assert [cell.concurrency for cell in found.cells] == [1, 2]
+        assert found.provenance.argv[found.provenance.argv.index(f"--{BLOCK}") + 1] == (
+            "8" if each.title == "as it is" else "16"
+        )
+    assert all(each.ending == "in force" for each in changes)
+    assert starts(host) == before + 2
+    words = host.exec("cat", f"/proc/{host.main_pid(UNIT)}/cmdline").stdout.split("\0")
+    assert words[words.index(f"--{BLOCK}") + 1] == "8"
+    assert not host.programs("ddtui:lock")
+
+
+def to_the_end(ddtui: Ddtui) -> None:
+    process = runner(ddtui)
+    _, said = process.communicate(timeout=90)
+    assert process.returncode == 0, said
+
+
+def at(what: str, words: str) -> Callable[[Event], bool]:
+    def wanted(event: Event) -> bool:
+        said = event.get("step", "") if what == "step" else event.get("text", "")
+        return event["what"] == what and (not words or said.partition(":")[0] == words)
+
+    return wanted
+
+
+@pytest.mark.timeout(400)
+def test_killed_at_every_step(host: GpuHost, ddtui: Ddtui) -> None:
+    before, began = starts(host), time.monotonic()
+    queue(ddtui)
+    killed, missed = 0, []
+    # The first one needs no load: the boundaries of one that does are those of the second.
+    assert killed_at(ddtui, at("ended", ""))[0]
+    for boundary in BOUNDARIES:
+        came, events = killed_at(ddtui, at(*boundary))
+        killed += came
+        if not came:
+            missed.append((boundary, [each["what"] for each in events]))
+        # What a killed runner has left is freed by the host itself.
+    to_the_end(ddtui)
+    check(ddtui, host, before)
+    assert killed >= len(BOUNDARIES) - 2, missed
+    took = time.monotonic() - began
+    measured(f"3 measurements, 2 loads, the runner killed at {killed + 1} steps", took)
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", range(RANDOM))
+def test_killed_at_any_moment(host: GpuHost, ddtui: Ddtui, seed: int) -> None:
+    chance = random.Random(seed)
+    before = starts(host)
+    queue(ddtui)
+    for _ in range(chance.randrange(1, 3)):
+        process = runner(ddtui)
+        alarm = threading.Timer(chance.uniform(0.5, 20.0), process.kill)
+        alarm.start()
+        process.communicate(timeout=90)
+        alarm.cancel()
+    to_the_end(ddtui)
+    check(ddtui, host, before)
+
+
+def test_a_second_operator_is_told_who_runs_them(host: GpuHost, ddtui: Ddtui) -> None:
+    queue(ddtui)
+    other = Ddtui(ddtui.folder / "other", host)
+    other.write_config(unit=UNIT)
+    with other.config.open("a") as file:
+        file.write(PLAN)
+    process = runner(ddtui)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if json.loads(line)["what"] == "step":
+                break
+        assert other.run("queue", "gpu", "add", "--set", f"flag:{BLOCK}=8").returncode == 0
+        refused = other.run("run", "gpu")
+        assert refused.returncode == 8, refused.stderr
+        assert "the experiments are being run by" in refused.stderr
+        status = json.loads(other.run("run", "gpu", "--status", "--json").stdout)
+        assert "since" in status["elsewhere"]
+    finally:
+        process.kill()
+        process.communicate()
+    # Freed as soon as the host has seen that it is gone.
+    wait_until(lambda: other.run("run", "gpu", "--status").stdout.startswith("nobody"), 20)
