@@ -166,7 +166,7 @@ class Row:
         # Blanks take their left neighbour's ink, as nothing of it shows: fewer escape sequences.
         if self.spans:
             before, last = self.spans[-1]
-            if ink is last or (text.isspace() and last not in _GROUNDED):
+            if ink is last or (text.isspace() and not {ink, last} & _GROUNDED):
                 self.spans[-1] = (before + text, last)
                 self.width += width
                 return
@@ -203,7 +203,7 @@ def wrapped(text: str, width: int, ink: Ink = Ink.TEXT, *, indent: int = 0) -> l
     room = max(4, width - indent)
     lines = [
         piece
-        for line in wrap(clean(text), room, break_on_hyphens=False) or [""]
+        for line in wrap(clean(text), room, break_on_hyphens=False, break_long_words=False) or [""]
         for piece in (chop_cells(line, room) if cell_len(line) > room else [line])
     ]
     return [Row(" " * indent).add(line, ink) for line in lines]

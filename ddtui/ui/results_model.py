@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ddtui.experiments.results import ResultsView, Row
-from ddtui.ui.results_source import LiveBench
 from ddtui.ui.widgets.results_chart import ChartData, Kind
+from ddtui.ui.widgets.results_live import LiveBench
 from ddtui.ui.widgets.results_order import Order, arranged
 from ddtui.ui.widgets.results_table import TableData
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
-from ddtui.core.snapshot import History
 from ddtui.experiments.results import ResultsView
 from ddtui.experiments.results_files import Form
 
@@ -57,24 +56,3 @@ class ResultsSource(Protocol):
     async def export(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
         """Write the results; what is there is replaced. Returns the files written."""
         ...
-
-
-class LiveBench(msgspec.Struct, frozen=True, kw_only=True):
-    """A bench that runs in this ddtui now."""
-
-    title: str
-    """The configuration under test."""
-    concurrency: int
-    doing: str
-    """What it does, in words: `warming up, batch 2 of 6`."""
-    curve: History
-    """Tokens per second of all streams since the bench began."""
-
-
-Live = Callable[[], LiveBench | None]
-"""Gives the bench that runs now. Cheap."""
-
-
-def nothing_runs() -> LiveBench | None:
-    """Where nobody runs benches."""
-    return None

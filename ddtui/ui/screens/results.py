@@ -21,7 +21,7 @@ from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.palette import keymap_of
 from ddtui.ui.results_model import ResultsModel
 from ddtui.ui.results_reader import ResultsReader
-from ddtui.ui.results_source import Asked, Live, ResultsProblem, ResultsSource, nothing_runs
+from ddtui.ui.results_source import Asked, ResultsProblem, ResultsSource
 from ddtui.ui.screens import results_words as words
 from ddtui.ui.screens.choice import Choice, ChoiceScreen
 from ddtui.ui.screens.confirm import ConfirmScreen
@@ -33,6 +33,7 @@ from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.prompt import Prompt
 from ddtui.ui.widgets.results_chart import Kind, ResultsChart, chosen_knobs
 from ddtui.ui.widgets.results_detail import ResultsDetail, detail_rows
+from ddtui.ui.widgets.results_live import live_of
 from ddtui.ui.widgets.results_order import AS_MEASURED, Order
 from ddtui.ui.widgets.results_table import ResultsTable
 
@@ -73,7 +74,6 @@ class ResultsScreen(LiveScreen):
         self,
         source: ResultsSource,
         *,
-        live: Live = nothing_runs,
         clock: Clock = system_clock,
         key_clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -81,13 +81,11 @@ class ResultsScreen(LiveScreen):
 
         Args:
             source: Reads measurements.
-            live: Gives the bench that runs in this ddtui.
             clock: The operator's clock.
             key_clock: The clock that key events carry.
         """
         super().__init__(id="results")
         self._source = source
-        self._live = live
         self._clock = clock
         self._key_clock = key_clock
         self._reader = ResultsReader(source)
@@ -118,7 +116,7 @@ class ResultsScreen(LiveScreen):
     def show(self, shown: Shown) -> None:
         if not self.is_mounted:
             return
-        if self.model.run(self._live()):
+        if self.model.run(live_of(shown.queue)):
             self.query_one(ResultsChart).tell(self.model.charts)
         self.query_one(Header).show(shown)
         for panel in (ResultsTable, ResultsDetail, ResultsChart):

@@ -12,12 +12,11 @@ from ddtui.experiments.results import ResultsView
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, wrapped
-from ddtui.ui.results_source import LiveBench
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Drawing, Panel
 from ddtui.ui.widgets.heat_map import heat_rows
 from ddtui.ui.widgets.results_detail import note_rows
-from ddtui.ui.widgets.results_live import live_rows
+from ddtui.ui.widgets.results_live import LiveBench, live_rows
 from ddtui.ui.widgets.scatter import chart_rows
 
 
@@ -76,9 +75,11 @@ class ResultsChart(Panel):
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         data = self._data
-        drawing = Drawing(title=_title(data))
+        drawing = Drawing(title=_title(data, width))
         if data.view is not None and data.view.simulated:
-            drawing.note = Row("simulated", Ink.WARN)
+            drawing.note = Row("simulated  ", Ink.WARN)
+        kinds = list(Kind)
+        drawing.note.add(f"{kinds.index(data.kind) + 1} of {len(kinds)}", Ink.LABEL)
         live = data.live if data.kind is Kind.LIVE else None
         key = (id(data.view), data.kind, data.knob, data.second, live, width, height, shown.glyphs)
         if self._made[0] != key:
@@ -139,9 +140,8 @@ def _notes(data: ChartData, view: ResultsView, width: int, glyphs: Glyphs) -> li
     return note_rows(found, width, glyphs)
 
 
-def _title(data: ChartData) -> Row:
-    """The name of the chart, and which of how many it is."""
-    kinds = list(Kind)
+def _title(data: ChartData, width: int) -> Row:
+    """The name of the chart."""
     first, second = chosen_knobs(data)
     words = {
         Kind.RATE: f"tok/s per user by {first or 'knob'}",
@@ -151,6 +151,6 @@ def _title(data: ChartData) -> Row:
         Kind.LIVE: "the bench that runs now",
     }[data.kind]
     row = Row(fmt.clean(words), Ink.TITLE)
-    if data.view is not None and data.kind not in {Kind.PARETO, Kind.LIVE}:
+    if data.view is not None and data.kind not in {Kind.PARETO, Kind.LIVE} and width >= 76:
         row.add(f"  at concurrency {data.view.concurrency}", Ink.LABEL)
-    return row.add(f"  {kinds.index(data.kind) + 1} of {len(kinds)}", Ink.LABEL)
+    return row

@@ -23,7 +23,7 @@ from ddtui.experiments.wording import (
 )
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import Ink, Row, lines_of, wrapped
+from ddtui.ui.ink import Ink, Row, flow, lines_of, wrapped
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Drawing, Panel
 from ddtui.ui.widgets.results_table import VERDICT_INKS, factor_ink
@@ -112,15 +112,15 @@ def verdict_rows(view: ResultsView, result: Result, width: int, glyphs: Glyphs) 
     """The verdict with its interval, and what acceptance and step time did."""
     word, found = verdict_word(result), result.comparison
     word = "not compared" if word == fmt.NOTHING else word
-    row = Row(_sign(word, glyphs), VERDICT_INKS.get(word, Ink.LABEL))
+    pieces = [Row(_sign(word, glyphs), VERDICT_INKS.get(word, Ink.LABEL))]
     decides = found.user_rate if found.by == "user" else found.total_rate
     if decides is not None and found.standing is not Standing.BASELINE:
         what = "" if found.by == "user" else " in total"
-        row.add(f"  {difference_interval(decides)}", Ink.STRONG).add(f" tok/s{what}", Ink.LABEL)
-        row.add("  against ", Ink.LABEL).add(fmt.clean(view.baseline))
+        gain = Row(difference_interval(decides), Ink.STRONG).add(f" tok/s{what}", Ink.LABEL)
+        pieces += [gain, Row("against ", Ink.LABEL).add(fmt.clean(view.baseline))]
     elif found.standing is Standing.BASELINE:
-        row.add("  the others are compared with it", Ink.LABEL)
-    rows = [row.cut(width)]
+        pieces.append(Row("the others are compared with it", Ink.LABEL))
+    rows = flow(pieces, width, gap=2)
     if found.acceptance is not None and found.step_time is not None:
         factors = Row("acceptance ", Ink.LABEL)
         factors.add(factor(found.acceptance), factor_ink(found.acceptance))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 
+import msgspec
+
+from ddtui.core.snapshot import History
 from ddtui.experiments.grouping import cell_at
 from ddtui.experiments.intervals import usable
 from ddtui.experiments.results import ResultsView
@@ -11,13 +14,39 @@ from ddtui.experiments.results import Row as Result
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row
-from ddtui.ui.results_source import LiveBench
+from ddtui.ui.queue_rows import progress_words
+from ddtui.ui.queue_source import QueueView
 from ddtui.ui.widgets.scatter import Axis, Field, beneath, names_beneath, names_beside, round_axis
 
 _LEAST_SECONDS = 30.0
 """Seconds that the axis holds at least: a young curve must not jump about."""
 _SPANS = (30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400)
 """Seconds that the axis may hold: it grows by steps, and seldom."""
+
+
+class LiveBench(msgspec.Struct, frozen=True, kw_only=True):
+    """A bench that runs in this ddtui now."""
+
+    title: str
+    """The configuration under test."""
+    concurrency: int
+    doing: str
+    """How far it is, in words."""
+    curve: History
+    """Tokens per second of all streams, since the cell began."""
+
+
+def live_of(queue: QueueView | None) -> LiveBench | None:
+    """The bench that this ddtui runs; None where there is none, or another process runs it."""
+    if queue is None or queue.run.where != "here" or queue.run.progress is None:
+        return None
+    progress, experiment = queue.run.progress, queue.running
+    return LiveBench(
+        title=experiment.title if experiment is not None else "",
+        concurrency=progress.concurrency,
+        doing=progress_words(progress),
+        curve=queue.run.curve,
+    )
 
 
 def best_at(view: ResultsView, concurrency: int) -> tuple[float, Result] | None:
@@ -63,7 +92,7 @@ def live_rows(
         tick = glyphs.axis_tick if name else glyphs.axis
         rows.append(Row(name.rjust(gutter - 1) + tick, Ink.AXIS).extend(drawn))
     rows.append(names_beneath(x, gutter, width, glyphs))
-    rows.append(beneath("seconds since the bench began", gutter, width))
+    rows.append(beneath("seconds of this cell", gutter, width))
     return "", [row.cut(width) for row in rows]
 
 
