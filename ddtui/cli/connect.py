@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, UnitOption, UserUnitOption
-from ddtui.cli.context import host_of, told
+from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import say
 from ddtui.cli.screen_options import load_for_screens
@@ -25,6 +25,16 @@ if TYPE_CHECKING:
     from ddtui.cli.live import Watched
     from ddtui.cli.reaching import Overrides
     from ddtui.ui.source import UiSettings
+
+
+class Left(msgspec.Struct, frozen=True):
+    """How the screens of a host were left."""
+
+    following: str | None
+    """The host to show next; None for none."""
+    code: int
+    handed_over: bool
+    """Whether a runner without a terminal is to go on with the queue."""
 
 
 class Choices(msgspec.Struct, frozen=True):
@@ -82,13 +92,13 @@ def connect(  # noqa: PLR0913, PLR0917
         target = host_of(loaded, host)
         set_up_log(debug=options.debug)
         choices = Choices(theme, read_only, no_mouse, fail)
-        code = asyncio.run(_hosts_in_turn(loaded, target, overrides, choices))
+        code = asyncio.run(_hosts_in_turn(options, loaded, target, overrides, choices))
         if code:
             raise typer.Exit(code)
 
 
 async def _hosts_in_turn(
-    loaded: Loaded, target: HostTarget, overrides: Overrides, choices: Choices
+    options: Options, loaded: Loaded, target: HostTarget, overrides: Overrides, choices: Choices
 ) -> int:
     """One host after another, as the operator switches between them."""
     from ddtui.cli.live import watched
@@ -97,16 +107,30 @@ async def _hosts_in_turn(
     while True:
         source = await watched(target, overrides, log_lines=loaded.config.ui.log_lines)
         try:
-            following, code = await _screen(source, loaded, choices)
+            left = await _screen(source, loaded, choices)
         finally:
             await source.close()
-        if following is None:
-            return code
-        target, overrides = host_of(loaded, following), Overrides()
+        if left.handed_over:
+            code = await _hand_over(options, target.name, overrides)
+            if left.following is None:
+                return code or left.code
+        if left.following is None:
+            return left.code
+        target, overrides = host_of(loaded, left.following), Overrides()
 
 
-async def _screen(source: Watched, loaded: Loaded, choices: Choices) -> tuple[str | None, int]:
-    """Reach a host and show it until the operator leaves: the host to show next, and the status."""
+async def _hand_over(options: Options, host: str, overrides: Overrides) -> int:
+    """Start a runner without a terminal, which goes on with the host's queue."""
+    from ddtui.cli.run_detached import detached
+
+    # It asks the host in a loop of its own.
+    return await asyncio.to_thread(
+        detached, options, host, overrides, once=False, limited=False, as_json=False
+    )
+
+
+async def _screen(source: Watched, loaded: Loaded, choices: Choices) -> Left:
+    """Reach a host and show it until the operator leaves."""
     from ddtui.cli.first_contact import reach
     from ddtui.hosts.base import LinkDown
 
@@ -126,6 +150,7 @@ async def _screen(source: Watched, loaded: Loaded, choices: Choices) -> tuple[st
 
 
 def _load_ui() -> None:
+    import ddtui.cli.queue_source  # noqa: F401
     import ddtui.ui.app  # noqa: F401
 
     # Modules stay for good. Looking at them again and again for garbage would hold keys up for
@@ -135,8 +160,9 @@ def _load_ui() -> None:
     gc.freeze()
 
 
-async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[str | None, int]:
+async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> Left:
     from ddtui.cli.control_source import screen_control
+    from ddtui.cli.queue_source import screen_queue
     from ddtui.cli.results_source import screen_results
     from ddtui.ui.app import DdtuiApp
     from ddtui.ui.screens.hosts import SwitchHost
@@ -147,6 +173,7 @@ async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[s
     async with (
         screen_control(source, loaded) as control,
         screen_results(source.name, simulated=simulated) as results,
+        screen_queue(source, control, loaded) as queue,
     ):
         app = DdtuiApp(
             source,
@@ -155,11 +182,13 @@ async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> tuple[s
             hosts=hosts,
             control=control,
             results=results,
+            queue=queue,
         )
         following = await app.run_async(mouse=settings.mouse)
     name = following.name if isinstance(following, SwitchHost) else None
+    handed_over = app.queue_desk is not None and app.queue_desk.handed_over
     # Textual leaves no status where it ends without being asked to.
-    return name, 1 if app.return_code is None else app.return_code
+    return Left(name, 1 if app.return_code is None else app.return_code, handed_over)
 
 
 def _ui_settings(loaded: Loaded, choices: Choices) -> UiSettings:

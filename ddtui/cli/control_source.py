@@ -78,6 +78,11 @@ class ControlOfHost:
     # ---- what is known -------------------------------------------------------------------------
 
     @property
+    def controller(self) -> Controller:
+        """What changes the unit for the screens."""
+        return self._control
+
+    @property
     def reconfiguration(self) -> ReconfigurationView | None:
         """See ControlSource."""
         theirs = self.beside.running if self.beside is not None else None

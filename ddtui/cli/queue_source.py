@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
 from ddtui.bench.sandbox import probe
+from ddtui.cli.control_source import ControlOfHost
 from ddtui.cli.hosted_runner import HostedRunner, Listener, problem_of
 from ddtui.cli.live import Watched
 from ddtui.cli.queue_previews import Previews, config_problem
@@ -294,13 +295,14 @@ class QueueOfHost:
 
 @asynccontextmanager
 async def screen_queue(
-    source: Watched,
-    control: Controller,
-    loaded: Loaded,
-    runner_is: Callable[[Controller | None], None],
+    source: Watched, control: ControlOfHost, loaded: Loaded
 ) -> AsyncIterator[QueueOfHost]:
-    """The queue for the screens, until the context is left."""
-    queue = QueueOfHost(source, control, loaded, runner_is)
+    """The queue for the screens, until the context is left; `control` is what they change with."""
+
+    def runner_is(controller: Controller | None) -> None:
+        control.beside = controller
+
+    queue = QueueOfHost(source, control.controller, loaded, runner_is)
     try:
         yield queue
     finally:
