@@ -98,12 +98,17 @@ def _run(
 ) -> ExitCode:
     from ddtui.cli.run_narration import RunNarration
     from ddtui.cli.run_reported import Reported
+    from ddtui.store.errors import Stale
 
     with Reported(report_to) as reported:
         narration = RunNarration(as_json=as_json, also=reported.heard)
-        ending = asyncio.run(
-            _running(options, host, overrides, once, limited, narration, reported.log_file)
-        )
+        try:
+            ending = asyncio.run(
+                _running(options, host, overrides, once, limited, narration, reported.log_file)
+            )
+        except Stale as error:
+            say(f"error: another runner has taken over: {clean(str(error))}")
+            return ExitCode.LOCKED
     if ending.trouble:
         say(f"error: {clean(ending.trouble)}")
     if ending.stopped:

@@ -19,7 +19,7 @@ from ddtui.cli.reaching import Overrides, host_for
 from ddtui.cli.run_reported import LOG_VARIABLE, Report
 from ddtui.config.hosts import HostTarget, Reach
 from ddtui.config.paths import log_folder
-from ddtui.hosts.base import LinkRefused
+from ddtui.hosts.base import LinkDown, LinkRefused
 
 KEPT_LOGS = 20
 """Logs of detached runners of one host that are kept."""
@@ -97,7 +97,7 @@ async def _reachable(target: HostTarget) -> None:
         async with asyncio.timeout(20.0):
             await host.wait_live()
     except TimeoutError:
-        say(f"{clean(target.name)} cannot be reached now; the runner will go on trying")
+        raise LinkDown(f"{target.name} does not answer", "try again once it does") from None
     except LinkRefused as error:
         raise LinkRefused(
             f"a detached runner cannot reach {target.name}: {error.what}",

@@ -23,6 +23,7 @@ import psutil
 from ddtui.control.drop_in import stamp
 from ddtui.control.lock import LockHeld, locked
 from ddtui.hosts.base import Host, HostError, LinkDown, ProgramTimeout
+from ddtui.store.errors import StoreError
 from ddtui.store.store import data_folder
 
 HOST_KEY = "runner"
@@ -69,9 +70,16 @@ def presence_file(host: str, *, simulated: bool, folder: Path | None = None) -> 
 
 @contextmanager
 def present(file: Path, who: str, since: float, *, log: str = "") -> Iterator[Holder]:
-    """Be the runner, within the context. Raises RunnerHeld, OSError."""
-    file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    """Be the runner, within the context. Raises RunnerHeld, StoreError."""
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"cannot note in {file} who runs the experiments",
+            error.strerror or str(error),
+            "Free or repair it, or name another folder in DDTUI_DATA_DIR",
+        ) from error
     try:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -14,6 +14,7 @@ from ddtui.bench.progress import Progress
 from ddtui.control.drop_in import stamp
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.experiment import Experiment, ExperimentState
+from ddtui.core.launch import Request
 from ddtui.experiments.leaving import (
     Baseline,
     Target,
@@ -300,16 +301,12 @@ class Runner:
         )
         ended = await done_since(around, base.at)
         wanted = target(settings.leave, ended, await measurements_of(around, ended))
-        trouble = await self._leave_in(wanted, base)
-        if trouble and wanted.request != Target(type(wanted.request)(), "").request:
-            back = Target(type(wanted.request)(), "what was in force when the queue began")
-            self._tell("leaving", text=f"{wanted.words} does not come up: {trouble}")
-            if not (again := await self._leave_in(back, base)):
-                wanted = back
+        trouble = again = await self._leave_in(wanted, base)
+        if trouble and not self._stopping and wanted.request != Request():
+            wanted = Target(Request(), "what was in force when the queue began")
+            again = await self._leave_in(wanted, base)
             trouble = f"{trouble}; and the baseline: {again}" if again else trouble
-            if again:
-                return "", trouble
-        elif trouble:
+        if again:
             return "", trouble
         await self._settings(baseline={})
         self._tell("left", text=wanted.words)
