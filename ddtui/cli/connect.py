@@ -150,7 +150,7 @@ async def _screen(source: Watched, loaded: Loaded, choices: Choices) -> Left:
 
 
 def _load_ui() -> None:
-    import ddtui.cli.queue_source  # noqa: F401
+    import ddtui.cli.queue_source
     import ddtui.ui.app  # noqa: F401
 
     # Modules stay for good. Looking at them again and again for garbage would hold keys up for
