@@ -24,6 +24,7 @@ class Part(StrEnum):
     UNIT = "unit"
     SYSTEM = "system"
     LOG = "log"
+    QUEUE = "queue-short"
     TOO_SMALL = "too-small"
 
 
@@ -44,6 +45,8 @@ class Need:
     """Lines of warnings below the phases."""
     evidence: int = 5
     """Lines of evidence, the summary of the last load among them."""
+    queue: int = 0
+    """Lines of the queue in short; 0 for none."""
 
 
 Plan = dict[Part, Region]
@@ -85,7 +88,27 @@ def plan(width: int, height: int, need: Need) -> Plan:
         _stacked_with_columns(out, body, need)
     else:
         _stacked(out, body, need)
+    if need.queue:
+        _beside_log(out, need.queue)
     return out
+
+
+def _beside_log(out: Plan, lines: int) -> None:
+    """The queue in short, in a part of the log's room: at its right, or above it where it is high.
+
+    Where that leaves too little of the log there is none: the Queue screen is a key away.
+    """
+    log = out.get(Part.LOG)
+    if log is None:
+        return
+    if log.width >= 110 and log.height >= 4:
+        width = min(64, log.width * 2 // 5)
+        out[Part.QUEUE] = Region(log.right - width, log.y, width, log.height)
+        out[Part.LOG] = Region(log.x, log.y, log.width - width, log.height)
+    elif log.height >= 11:
+        height = min(lines + 2, 6)
+        out[Part.QUEUE] = Region(log.x, log.y, log.width, height)
+        out[Part.LOG] = Region(log.x, log.y + height, log.width, log.height - height)
 
 
 def _stack(out: Plan, area: Region, parts: list[tuple[Part, int]]) -> None:

@@ -83,6 +83,8 @@ def eta_row(view: QueueView, now: float) -> Row:
     waiting = view.in_state(_State.PENDING, _State.RUNNING)
     if eta is None or not waiting:
         return Row()
+    if any(view.leg(each.id) is None for each in waiting):
+        return Row("loads and times are being worked out", Ink.LABEL)
     most = "" if view.checked else "at most "
     row = Row(f"{most}{eta.reloads} load{'' if eta.reloads == 1 else 's'}", Ink.STRONG)
     if eta.seconds is None:
@@ -223,7 +225,8 @@ def plan_words(experiment: Experiment) -> str:
     if plan.command:
         return "external bench"
     cells = ",".join(map(str, plan.concurrency))
-    return f"{plan.prompts} x{cells}, {plan.repeats} repeats"
+    repeats = "1 repeat" if plan.repeats == 1 else f"{plan.repeats} repeats"
+    return f"{plan.prompts} x{cells}, {repeats}"
 
 
 def result_row(result: Result) -> Row:

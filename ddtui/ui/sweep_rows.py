@@ -44,8 +44,10 @@ def worked_rows(worked: Worked, width: int, glyphs: Glyphs) -> list[Row]:
     if blocked:
         row.add(", ").add(f"{len(blocked)} blocked", Ink.BAD)
     row.add("   ").add(str(loads), Ink.STRONG).add(f" load{'' if loads == 1 else 's'}")
-    words = "time not known yet" if eta.seconds is None else fmt.duration(eta.seconds)
-    row.add("   all done in ", Ink.LABEL).add(words, Ink.STRONG)
+    if eta.seconds is None:
+        row.add("   time not known yet", Ink.LABEL)
+    else:
+        row.add("   all done in ", Ink.LABEL).add(fmt.duration(eta.seconds), Ink.STRONG)
     if eta.guess:
         row.add(" (a guess)", Ink.WARN)
     if worked.before:

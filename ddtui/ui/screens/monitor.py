@@ -9,6 +9,7 @@ from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.layout import Need, Part, Plan, alert_room, plan
 from ddtui.ui.messages import ChangeDismissed, PauseToggled
+from ddtui.ui.queue_rows import short_rows
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown, loading
 from ddtui.ui.widgets.alerts import Alerts, alert_rows
@@ -20,6 +21,7 @@ from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.load import LoadPanel, warning_rows
 from ddtui.ui.widgets.log_tail import LogTail
 from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
+from ddtui.ui.widgets.queue_panel import QueuePanel
 from ddtui.ui.widgets.readiness import ReadinessPanel, has_loaded, long_summary
 from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows
 from ddtui.ui.widgets.too_small import TooSmall
@@ -52,6 +54,7 @@ class MonitorScreen(LiveScreen):
             yield UnitPanel(id=Part.UNIT)
             yield SystemPanel(id=Part.SYSTEM)
             yield LogTail(id=Part.LOG)
+            yield QueuePanel(id=Part.QUEUE)
             yield TooSmall(id=Part.TOO_SMALL)
         yield KeyBar()
 
@@ -114,4 +117,13 @@ def needs(shown: Shown, width: int, height: int) -> Need:
         phases=phases,
         warnings=warnings,
         evidence=max(1, len(shot.readiness.evidence)) + has_loaded(shot) + summary,
+        queue=_queue_lines(shown),
     )
+
+
+def _queue_lines(shown: Shown) -> int:
+    """Lines of the queue in short; none where nothing of it goes on."""
+    view = shown.queue
+    if view is None or not view.alive:
+        return 0
+    return len(short_rows(view, shown.now, 60, shown.glyphs))

@@ -40,7 +40,7 @@ from ddtui.ui.widgets.too_small import LEAST_HEIGHT, LEAST_WIDTH, TooSmall
 
 PAUSE = 0.25
 """Seconds that the highlight must rest before the host is asked what an experiment changes."""
-WIDE = 120
+WIDE = 150
 """Columns from which the details stand beside the table, not below it."""
 
 
