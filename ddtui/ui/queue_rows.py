@@ -89,14 +89,14 @@ def eta_row(view: QueueView, now: float) -> Row:
     row = Row(f"{most}{eta.reloads} load{'' if eta.reloads == 1 else 's'}", Ink.STRONG)
     if eta.seconds is None:
         return row.add("  time not known yet", Ink.LABEL)
-    row.add("  all done in ", Ink.LABEL).add(fmt.duration(_minutes(eta.seconds)), Ink.STRONG)
+    row.add("  all done in ", Ink.LABEL).add(span(eta.seconds), Ink.STRONG)
     row.add(f" at {fmt.clock(now + eta.seconds)[:5]}", Ink.LABEL)
     return row.add(" (a guess)", Ink.WARN) if eta.guess else row
 
 
-def _minutes(seconds: float) -> float:
-    """A long span without seconds that would tick."""
-    return seconds if seconds < 120 else round(seconds / 60) * 60
+def span(seconds: float) -> str:
+    """A span, a long one without seconds that would tick."""
+    return fmt.duration(seconds) if seconds < 120 else fmt.ago(round(seconds / 60) * 60)
 
 
 def _who(view: QueueView, width: int, glyphs: Glyphs) -> Row:
@@ -263,11 +263,11 @@ def time_words(experiment: Experiment, view: QueueView) -> tuple[str, Ink]:
     began, ended = experiment.began, experiment.ended
     if experiment.state in ENDED:
         took = ended - began if began is not None and ended is not None else None
-        return ("" if took is None else fmt.duration(_minutes(took))), Ink.LABEL
+        return ("" if took is None else span(took)), Ink.LABEL
     leg = view.leg(experiment.id)
     if leg is None or leg.ends is None or experiment.state is _State.HELD:
         return "", Ink.LABEL
-    return f"in {fmt.duration(_minutes(leg.ends))}", Ink.TEXT
+    return f"in {span(leg.ends)}", Ink.TEXT
 
 
 def marks(experiment: Experiment) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import combinations, product
 
 import pytest
@@ -58,7 +59,25 @@ def test_below_the_floor_there_is_only_the_notice(size: tuple[int, int]) -> None
 def test_large_terminals_show_everything() -> None:
     everything = {*Part} - {Part.TOO_SMALL, Part.ALERTS, Part.CHANGE, Part.LOAD}
     for size in ((120, 39), (200, 59)):
-        assert set(plan(*size, Need(gpus=8, evidence=6))) == everything
+        assert set(plan(*size, Need(gpus=8, evidence=6, queue=5))) == everything
+
+
+@pytest.mark.parametrize("size", [(120, 39), (200, 59), (80, 45)])
+def test_the_queue_takes_its_room_from_the_log_and_leaves_some(size: tuple[int, int]) -> None:
+    need = Need(gpus=8, evidence=6, queue=5)
+    without, found = plan(*size, replace(need, queue=0)), plan(*size, need)
+    assert Part.QUEUE not in without
+    log, queue = found[Part.LOG], found[Part.QUEUE]
+    assert log.area + queue.area == without[Part.LOG].area
+    assert queue.height >= 5
+    assert log.height >= 4
+    assert log.width >= 60
+    others = {*without} - {Part.LOG}
+    assert {part: without[part] for part in others} == {part: found[part] for part in others}
+
+
+def test_a_small_terminal_keeps_its_log() -> None:
+    assert Part.QUEUE not in plan(80, 23, Need(gpus=8, evidence=6, queue=5))
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from ddtui.ui.ink import Ink, Row
 from ddtui.ui.queue_source import QueueView
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Drawing, Panel
-from ddtui.ui.widgets.chart import Plot, Scale, charts, largest, nice_ceiling
+from ddtui.ui.widgets.chart import Plot, Scale, growing, largest, nice_ceiling
 
 LEAST_CHART = 6
 """Lines from which a curve can be read, the line of words not counted."""
@@ -71,4 +71,4 @@ def curve_rows(view: QueueView, shown: Shown, width: int, height: int) -> list[R
     if best is not None:
         title += f"   {shown.glyphs.stale_horizontal * 3} best so far"
     plot = Plot(title, curve, Scale(0.0, ceiling), Ink.THROUGHPUT, mark=best)
-    return charts((plot,), shown.now, (width, height), shown.glyphs)
+    return growing(plot, (width, height), shown.glyphs)

@@ -213,6 +213,46 @@ def charts(
     return out
 
 
+_GROWING_STEPS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
+"""Seconds that one column of dots of a growing chart may stand for."""
+
+
+def growing(each: Plot, size: tuple[int, int], glyphs: Glyphs) -> list[Row]:
+    """A chart that fills from the left as its figure goes on, from its first sample to now.
+
+    `size` as in `charts`; no rows where that is too little to read anything.
+    """
+    width, high = size[0], size[1] - 2
+    if width < 16 or high < 2:
+        return []
+    labels = _axis_labels(each.scale, high)
+    gutter = max(map(len, labels)) + 1
+    cells = width - gutter
+    times, values = each.history.times, each.history.values
+    spent = times[-1] - times[0] if times else 0.0
+    fitting = (step for step in _GROWING_STEPS if step * cells * 2 > spent)
+    step = next(fitting, _GROWING_STEPS[-1])
+    columns = [math.nan] * (cells * 2)
+    for at, value in zip(times, values, strict=True):
+        column = int((at - times[0]) / step)
+        if column < len(columns) and not columns[column] >= value:
+            columns[column] = value
+    for column in range(1, min(len(columns), int(spent / step))):
+        if math.isnan(columns[column]):  # nothing was said for a moment
+            columns[column] = columns[column - 1]
+    rows = plot(columns, high, each.scale, each.ink, glyphs)
+    if each.mark is not None:
+        rows = marked(rows, each.mark, each.scale, glyphs)
+    out = [Row(" " * gutter + each.title, Ink.LABEL)]
+    for label, row in zip(labels, rows, strict=True):
+        tick = glyphs.axis_tick if label else glyphs.axis
+        out.append(Row(label.rjust(gutter - 1) + tick, Ink.AXIS).extend(row))
+    whole = step * cells * 2
+    end = f"{whole:.0f} s" if whole < 120 else f"{whole / 60:.0f} m"
+    out.append(Row(f"{' ' * gutter}0".ljust(width - len(end)) + end, Ink.AXIS))
+    return out
+
+
 def marked(rows: list[Row], value: float, scale: Scale, glyphs: Glyphs) -> list[Row]:
     """A chart with a broken line at a value, where nothing of the chart is in its way."""
     line = len(rows) - 1 - min(len(rows) - 1, int(scale.share(value) * len(rows)))
