@@ -163,7 +163,7 @@ def question_words(question: Question, view: ReconfigurationView, snapshot: Snap
     """What a reconfiguration waits for. Putting it off answers nothing."""
 
     def body(width: int) -> Sequence[Row]:
-        rows = [*wrapped(question.text, width, Ink.BAD), *proved_by(view, width)]
+        rows = [*wrapped(question.text, width, Ink.BAD), *proved_by(view, width, whole=True)]
         if question.kind == "rollback":
             rows += _gap(
                 wrapped("Roll back: bring back what was in force before, and prove it.", width)

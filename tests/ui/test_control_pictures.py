@@ -9,15 +9,20 @@ import pytest
 from msgspec.structs import replace
 from textual.pilot import Pilot
 
+from ddtui.control.rights import sudoers_lines
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.screens.confirm import ConfirmScreen
+from ddtui.ui.screens.waiting import WaitingScreen
+from ddtui.ui.source import ControlProblem
 from tests.ui.control_world import (
     HELD,
     HOSTILE_PRESETS,
     ROLLBACK,
+    UNIT,
     FakeControl,
     control_app,
     failed,
+    history,
     in_force,
     running,
 )
@@ -131,3 +136,53 @@ def test_rollback_question(size: tuple[int, int], snap_compare: SnapCompare) -> 
     view = replace(running("loading"), question=ROLLBACK)
     app = app_with("failed", reconfiguration=view)
     assert snap_compare(app, terminal_size=size, run_before=prepared())
+
+
+@pytest.mark.parametrize("size", SIZES, ids=by_size)
+@pytest.mark.parametrize("keys", [("H",), ("H", "j", "j", "enter")], ids=["list", "details"])
+def test_history(size: tuple[int, int], keys: tuple[str, ...], snap_compare: SnapCompare) -> None:
+    app = app_with(history=history())
+    assert snap_compare(app, terminal_size=size, run_before=prepared(*keys))
+
+
+@pytest.mark.parametrize("size", [SMALL, MIDDLE], ids=by_size)
+@pytest.mark.parametrize("keys", [("4",), ("4", "a")], ids=["presets", "dialog"])
+def test_missing_rights(
+    size: tuple[int, int], keys: tuple[str, ...], snap_compare: SnapCompare
+) -> None:
+    lines = sudoers_lines("mara", UNIT)
+    remedy = "\n".join(["on the host, with `sudo visudo -f /etc/sudoers.d/ddtui`, add:", *lines])
+    problem = ControlProblem(f"sudo does not allow what changing {UNIT} takes", remedy)
+    app = app_with("idle", problem=problem)
+    assert snap_compare(app, terminal_size=size, run_before=prepared(*keys))
+
+
+@pytest.mark.parametrize("theme", ["ddtui-light", "ddtui-contrast"])
+def test_confirm_in_other_themes(theme: str, snap_compare: SnapCompare) -> None:
+    app = control_app("idle", FakeControl(), key_clock=lambda: 0.0, theme=theme)
+    assert snap_compare(app, terminal_size=SMALL, run_before=prepared("4", "a"))
+
+
+def test_confirm_in_ascii(snap_compare: SnapCompare) -> None:
+    app = control_app("idle", FakeControl(), key_clock=lambda: 0.0, ascii=True)
+    assert snap_compare(app, terminal_size=SMALL, run_before=prepared("4", "a"))
+
+
+def test_waiting_for_a_plan(snap_compare: SnapCompare) -> None:
+    control = FakeControl()
+
+    async def never(_request: object) -> None:
+        await asyncio.Event().wait()
+
+    async def run(pilot: Pilot[object]) -> None:
+        await pilot.press("4")
+        await pilot.pause(0.3)
+        control.plan = never  # type: ignore[method-assign, assignment]
+        await pilot.press("a")
+        screen = pilot.app.screen
+        assert isinstance(screen, WaitingScreen)
+        screen._ticks = 0
+        await pilot.pause()
+
+    app = control_app("idle", control, key_clock=lambda: 0.0)
+    assert snap_compare(app, terminal_size=SMALL, run_before=run)

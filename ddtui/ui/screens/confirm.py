@@ -182,7 +182,8 @@ class ConfirmScreen(Modal[bool | None]):
             line = Content(f"Type {self.words.typed} to go on: ")
             line = line.append(Content.styled(asked.typed + "_", "bold $foreground"))
             self.query_one("#typed", Static).update(line)
-        self.query_one("#note", Static).update(Content(asked.note or self._hint(now)))
+        note = Content(asked.note) if asked.note else Content.styled(self._hint(now), "$label")
+        self.query_one("#note", Static).update(note)
         if (due := asked.due(now)) is not None:
             self.set_timer(max(0.01, due), self._when_due)
 

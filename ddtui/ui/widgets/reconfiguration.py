@@ -187,10 +187,12 @@ def _told(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
     return [*rows, *proof_rows(view, shown.glyphs, width)]
 
 
-def proved_by(view: ReconfigurationView, width: int) -> list[Row]:
-    """The lines that prove the cause, and what to do."""
-    evidence = [fmt.clean(each) for each in view.evidence if each.strip()]
-    rows = [Row("| ", Ink.LABEL).add(each).cut(width) for each in evidence[:_MOST_EVIDENCE]]
+def proved_by(view: ReconfigurationView, width: int, *, whole: bool = False) -> list[Row]:
+    """The lines that prove the cause, each in one row unless they are shown whole; what to do."""
+    evidence = [fmt.clean(each) for each in view.evidence if each.strip()][:_MOST_EVIDENCE]
+    rows = [Row("| ", Ink.LABEL).add(each).cut(width) for each in evidence]
+    if whole:
+        rows = [row for each in evidence for row in lines_of(f"| {each}", width, Ink.LABEL)]
     return [*rows, *(lines_of(f"do: {view.remedy}", width) if view.remedy else [])]
 
 
