@@ -142,8 +142,8 @@ def between(
 
     The batch ran from `began` to `ended` by the generator's clock, `away` seconds (half a round
     trip) from the engine: what ran there ran from `began + away` to `ended - away`. `first_tokens`
-    are the moments of those tokens that prefills gave, which the counter of decoded ones leaves
-    out.
+    are the moments of those tokens that prefills gave: the counter of decoded ones leaves them out,
+    and no verification brought them.
     """
     first, drained, last = readings.first, readings.drained, readings.last
     if first is None or drained is None or last is None:
@@ -151,16 +151,23 @@ def between(
     until = min(drained.at, ended - away)
     seconds = until - (began + away)
     decoded = _delta(first, drained, "decode_tokens_total")
-    of_prefills = sum(moment - away <= until for moment in first_tokens)
-    verifications = _delta(first, last, "verify_calls_total")
     all_decoded = _delta(first, last, "decode_tokens_total")
+    generated = _delta(first, last, "generation_tokens_total")
+    verifications = _delta(first, last, "verify_calls_total")
     waited = _delta(first, last, "first_token_seconds_total")
     arrivals = _delta(first, last, "first_tokens_total")
+    if generated and drained.at >= ended - away:
+        tokens = generated  # all of the batch, and without what was decoded beyond an answer's end
+    elif decoded:
+        tokens = decoded + sum(moment - away <= until for moment in first_tokens)
+    else:
+        tokens = 0.0
+    by_passes = (generated or 0.0) - len(first_tokens)
     return ServerFigures(
-        (decoded + of_prefills) / seconds if decoded and seconds > 0 else None,
-        all_decoded / verifications if verifications and all_decoded else None,
+        tokens / seconds if tokens and seconds > 0 else None,
+        by_passes / verifications if verifications and by_passes > 0 else None,
         waited / arrivals if arrivals and waited is not None else None,
-        max(_delta(first, last, "generation_tokens_total") or 0.0, all_decoded or 0.0),
+        max(generated or 0.0, all_decoded or 0.0),
     )
 
 

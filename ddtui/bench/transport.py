@@ -12,6 +12,7 @@ httpx stays the interface: the transport goes into an AsyncClient like any other
 from __future__ import annotations
 
 import asyncio
+import itertools
 import time
 from collections.abc import AsyncIterator, Callable
 from typing import Protocol
@@ -27,6 +28,10 @@ _BODY_MOST = 1 << 30
 """Bytes of one body; a longer one is refused."""
 _BODY = "timed_body"
 """The response extension that holds the body: httpx wraps the response's stream."""
+
+_PHASES = ((number * 0.618034) % 1.0 for number in itertools.count(1))
+"""Where in its pause each stream begins: streams that begin together must not be looked at
+together, for meanwhile nothing is stamped. Multiples of the golden ratio spread evenly."""
 
 TimedPiece = tuple[float, bytes]
 """When it came, by the transport's clock, and a piece of the body."""
@@ -146,12 +151,13 @@ class _Connection:
         Raises httpx.TransportError, after all that came before was given.
         """
         self._eager = pause <= 0
-        last = self._clock()
+        last, wait = self._clock(), pause * next(_PHASES)
         while True:
-            if not self._pieces and self._parser is not None and self._parser.complete:
+            if not self._pieces and self._complete:
                 return
             if self._error is None and (pause > 0 or not self._pieces) and not self._complete:
-                await self._wait(pause if pause > 0 else _left(timeout, last, self._clock()))
+                await self._wait(wait if pause > 0 else _left(timeout, last, self._clock()))
+                wait = pause
             batch = self._take()
             if batch:
                 last = batch[-1][0]
@@ -223,6 +229,8 @@ class TimedBody(httpx.AsyncByteStream):
 
 def timed_reads(response: httpx.Response, pause: float) -> AsyncIterator[list[TimedPiece]]:
     """What comes, in lists: each once `pause` seconds have passed, the last at the body's end.
+
+    The first pause is shorter, by another part of it for each stream.
 
     The stamps are those of the reads, whenever they are fetched; a long pause costs less. Raises
     httpx.ReadTimeout when nothing has come for the request's read timeout, and other

@@ -19,6 +19,7 @@ from typing import Any
 
 import asyncssh
 import httpx
+import msgspec
 
 from ddtui.bench.event_stream import EventSplitter
 from ddtui.bench.exchange import exchange
@@ -106,7 +107,14 @@ async def raw_aiohttp(settings: dict[str, Any]) -> tuple[One, Any]:
 
 
 def created(data: bytes) -> int:
-    return 0 if data == b"[DONE]" else int(json.loads(data)["created"])
+    return 0 if data == b"[DONE]" else _created.decode(data).created
+
+
+class Created(msgspec.Struct):
+    created: int
+
+
+_created = msgspec.json.Decoder(Created)
 
 
 async def through_ssh(settings: dict[str, Any]) -> SshHost:

@@ -20,6 +20,9 @@ CAPTURES = {
         kv_usage=0.0,
         max_total_tokens=20000.0,
         cache_hit_rate=0.0,
+        first_token_seconds_total=1.4640057389999583,
+        first_tokens_total=8.0,
+        requests_total=27.0,
     ),
     "sglang-fresh-dflash.during.metrics.txt": EngineCounters(
         decode_tokens_total=1097.0,
@@ -34,6 +37,9 @@ CAPTURES = {
         kv_usage=0.02,
         max_total_tokens=20000.0,
         cache_hit_rate=0.9801136363636364,
+        first_token_seconds_total=0.2177781970003707,
+        first_tokens_total=6.0,
+        requests_total=9.0,
     ),
     "sglang-fresh-dflash.after.metrics.txt": EngineCounters(
         decode_tokens_total=2391.0,
@@ -48,6 +54,9 @@ CAPTURES = {
         kv_usage=0.0,
         max_total_tokens=20000.0,
         cache_hit_rate=0.0,
+        first_token_seconds_total=0.2602767300004416,
+        first_tokens_total=8.0,
+        requests_total=27.0,
     ),
     "sglang-ngram.during.metrics.txt": EngineCounters(
         decode_tokens_total=112.0,
@@ -62,6 +71,9 @@ CAPTURES = {
         kv_usage=0.02,
         max_total_tokens=20000.0,
         cache_hit_rate=0.25559105431309903,
+        first_token_seconds_total=1.880288529000154,
+        first_tokens_total=3.0,
+        requests_total=1.0,
     ),
 }
 
