@@ -74,11 +74,11 @@ def _counts(view: QueueView, now: float, width: int) -> Row:
             ink = Ink.BAD if state is _State.FAILED else Ink.STRONG
             pieces.append(Row(str(count), ink).add(f" {state}", Ink.LABEL))
     row.extend(flow(pieces, 10_000, 2)[0] if pieces else Row("nothing queued", Ink.LABEL))
-    return row.with_right(eta_row(view, now).add(" "), width)
+    return row.with_right(eta_row(view, now if width >= 100 else None).add(" "), width)
 
 
-def eta_row(view: QueueView, now: float) -> Row:
-    """Loads of the engine, and when all is done."""
+def eta_row(view: QueueView, now: float | None) -> Row:
+    """Loads of the engine, and when all is done; by the clock too, where `now` is given."""
     eta = view.eta
     waiting = view.in_state(_State.PENDING, _State.RUNNING)
     if eta is None or not waiting:
@@ -90,7 +90,8 @@ def eta_row(view: QueueView, now: float) -> Row:
     if eta.seconds is None:
         return row.add("  time not known yet", Ink.LABEL)
     row.add("  all done in ", Ink.LABEL).add(span(eta.seconds), Ink.STRONG)
-    row.add(f" at {fmt.clock(now + eta.seconds)[:5]}", Ink.LABEL)
+    if now is not None:
+        row.add(f" at {fmt.clock(now + eta.seconds)[:5]}", Ink.LABEL)
     return row.add(" (a guess)", Ink.WARN) if eta.guess else row
 
 
@@ -182,7 +183,7 @@ def _rest(width: int) -> int:
 
 def _what_width(width: int) -> int:
     rest = _rest(width) - len(_GAP)
-    return 0 if rest < 2 * _LEAST_TITLE else min(34, rest // 2)
+    return 0 if rest < 2 * _LEAST_TITLE else min(48, max(20, rest // 2))
 
 
 def _title_width(width: int) -> int:
@@ -309,6 +310,6 @@ def short_rows(view: QueueView, now: float, width: int, glyphs: Glyphs) -> list[
     held = len(view.in_state(_State.HELD))
     rest = [f"{more} more"] * (more > 0) + [f"{held} held"] * bool(held)
     last = Row(", ".join(rest), Ink.LABEL)
-    total = eta_row(view, now)
+    total = eta_row(view, now if width >= 60 else None)
     rows.append(last.with_right(total, width) if rest else total.cut(width))
     return rows

@@ -190,7 +190,7 @@ class QueueScreen(QueueEditing, ListScreen):
             self._refill(options, listed, lines)
         else:
             for at, (old, new) in enumerate(zip(self._lines, lines, strict=True)):
-                if old != new:
+                if not old.is_same(new):
                     options.replace_option_prompt_at_index(at, new)
         changed = listed != self._listed
         self._listed, self._lines = listed, lines
@@ -245,6 +245,7 @@ class QueueScreen(QueueEditing, ListScreen):
     @on(OptionList.OptionHighlighted)
     def _moved(self, event: OptionList.OptionHighlighted) -> None:
         self._highlight(event.option_index)
+        self._fill()
 
     def _highlight(self, at: int | None) -> None:
         each = self._listed[at] if at is not None and at < len(self._listed) else None

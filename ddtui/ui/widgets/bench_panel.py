@@ -42,17 +42,17 @@ def words_row(progress: Progress, best: float | None, width: int) -> Row:
     row = Row()
     pieces: list[tuple[str, str]] = []
     if progress.cells:
-        pieces.append(("cell", f"{progress.cell} of {progress.cells}"))
+        pieces.append(("cell", f"{progress.cell}/{progress.cells}"))
     if progress.concurrency:
         pieces.append(("at once", str(progress.concurrency)))
     if progress.step is BenchStep.WARMING_UP:
-        pieces.append(("warm-up batch", f"{progress.batch}, {progress.batches} at most"))
+        pieces.append(("warm-up batch", f"{progress.batch}"))
     elif progress.step is BenchStep.MEASURING:
-        pieces.append(("repeat", f"{progress.batch} of {progress.batches}"))
+        pieces.append(("repeat", f"{progress.batch}/{progress.batches}"))
     if progress.requests:
-        pieces.append(("requests", f"{progress.done} of {progress.requests}"))
+        pieces.append(("requests", f"{progress.done}/{progress.requests}"))
     for name, value in pieces:
-        row.add(f"{name} ", Ink.LABEL).add(value, Ink.STRONG).add("   ")
+        row.add(f"{name} ", Ink.LABEL).add(value, Ink.STRONG).add("  ")
     if progress.note:
         row.add(progress.note, Ink.LABEL)
     right = Row()
