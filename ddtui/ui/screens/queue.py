@@ -184,7 +184,13 @@ class QueueScreen(QueueEditing, ListScreen):
         listed, there = list(view.experiments), places(view.experiments)
         self._tell_nothing(empty=not listed)
         self.query_one("#columns", Static).update(Content(heading(width).text))
-        lines = [content_of(line(each, there.get(each.id), view, width, glyphs)) for each in listed]
+        rows = [line(each, there.get(each.id), view, width, glyphs) for each in listed]
+        kept = self.highlighted or (listed[0] if listed else None)
+        # The colours of states are not seen on that of the highlight.
+        lines = [
+            Content(row.text) if kept is not None and each.id == kept.id else content_of(row)
+            for each, row in zip(listed, rows, strict=True)
+        ]
         options = self.query_one(OptionList)
         if [each.id for each in listed] != [each.id for each in self._listed] or not self._lines:
             self._refill(options, listed, lines)
