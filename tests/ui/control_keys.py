@@ -16,15 +16,24 @@ from tests.ui.control_world import FakeControl, control_app
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
+    from ddtui.ui.queue_source import QueueSource
+
 
 class Operator:
     """One app, its control, and a clock for keys that moves when told to."""
 
-    def __init__(self, scene: str, control: FakeControl, *, read_only: bool = False) -> None:
+    def __init__(
+        self,
+        scene: str,
+        control: FakeControl,
+        *,
+        read_only: bool = False,
+        queue: QueueSource | None = None,
+    ) -> None:
         self.now = 1_000.0
         self.control = control
         self.app: DdtuiApp = control_app(
-            scene, control, read_only=read_only, key_clock=lambda: self.now
+            scene, control, read_only=read_only, key_clock=lambda: self.now, queue=queue
         )
         self.pilot: Pilot[object]
 
@@ -75,9 +84,10 @@ async def operating(
     *,
     size: tuple[int, int] = (120, 40),
     read_only: bool = False,
+    queue: QueueSource | None = None,
 ) -> AsyncIterator[Operator]:
     """The app, running."""
-    operator = Operator(scene, control or FakeControl(), read_only=read_only)
+    operator = Operator(scene, control or FakeControl(), read_only=read_only, queue=queue)
     async with operator.app.run_test(size=size, notifications=True) as pilot:
         operator.pilot = pilot
         await pilot.pause()

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level, Plan, Request
 from ddtui.ui.app import DdtuiApp
+from ddtui.ui.queue_source import QueueSource
 from ddtui.ui.source import (
     ControlProblem,
     PresetView,
@@ -297,6 +298,7 @@ def control_app(
     *,
     read_only: bool = False,
     key_clock: Callable[[], float] | None = None,
+    queue: QueueSource | None = None,
     **settings: object,
 ) -> DdtuiApp:
     """The app on a scene, with a made-up control."""
@@ -306,6 +308,7 @@ def control_app(
         settings=UiSettings(**settings),  # type: ignore[arg-type]
         clock=lambda: NOW,
         control=control or FakeControl(),
+        queue=queue,
         read_only=read_only,
         **clock,  # type: ignore[arg-type]
     )

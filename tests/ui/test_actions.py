@@ -23,6 +23,7 @@ from ddtui.ui.screens.hosts import HostsScreen
 from ddtui.ui.screens.log import LogScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
+from ddtui.ui.screens.queue import QueueScreen
 from ddtui.ui.screens.results import ResultsScreen
 from tests.ui.log_world import LogApp, many
 
@@ -34,6 +35,7 @@ PLACES: dict[Scope, type[App[Any]] | type[Screen[Any]]] = {
     Scope.PRESETS: PresetsScreen,
     Scope.HISTORY: HistoryScreen,
     Scope.RESULTS: ResultsScreen,
+    Scope.QUEUE: QueueScreen,
 }
 
 
@@ -52,10 +54,18 @@ def test_every_place_binds_its_actions(scope: Scope) -> None:
 
 def test_what_changes_the_host_is_marked_as_that_and_nothing_else() -> None:
     marked = {each.id for each in ACTIONS if each.destructive}
-    assert marked == {"app.rollback", "app.restart", "app.decide", "presets.apply"}
+    runs = {"queue.start", "queue.stop"}
+    assert marked == {"app.rollback", "app.restart", "app.decide", "presets.apply", *runs}
     assert refused_read_only(Scope.PRESETS, "apply")
     assert refused_read_only(Scope.APP, "restart")
     assert not refused_read_only(Scope.LOG, "follow")
+    queues = {each.id for each in ACTIONS if each.queues}
+    looks = {"open", "reload", "copy", "close", "down", "up", "page-down", "page-up"}
+    assert queues | runs == {each.id for each in actions(Scope.QUEUE)} - {
+        f"queue.{name}" for name in looks
+    }
+    assert refused_read_only(Scope.QUEUE, "hold")
+    assert not refused_read_only(Scope.QUEUE, "open")
 
 
 def test_bindings_carry_ids_for_the_key_map() -> None:
