@@ -116,6 +116,8 @@ def _there_already(view: ResultsView, form: Form, file: Path) -> list[Path]:
     from ddtui.experiments.results_files import files_of
 
     try:
+        if file.is_dir():
+            raise ResultsProblem("it is a folder: name a file in it")
         return [each for each in files_of(view, form, file) if each.exists()]
     except OSError as error:
         raise ResultsProblem(f"cannot be written: {error.strerror or error}") from error
@@ -125,8 +127,6 @@ def _export(view: ResultsView, form: Form, file: Path, now: float) -> list[Path]
     from ddtui.experiments.results_files import write
 
     try:
-        if file.is_dir():
-            raise ResultsProblem("it is a folder: name a file in it")
         return write(view, form, file, now)
     except (OSError, ValueError) as error:
         why = error.strerror or str(error) if isinstance(error, OSError) else str(error)

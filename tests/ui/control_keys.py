@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
 from ddtui.ui.app import DdtuiApp
@@ -41,7 +42,8 @@ class Operator:
         """Keys, `each` seconds after one another."""
         for key in keys:
             self.now += each
-            event = events.Key(key, key if len(key) == 1 else None)
+            one = len(key) == 1
+            event = events.Key(_character_to_key(key) if one else key, key if one else None)
             event.time = self.now
             self.app.post_message(event)
             await self.pilot.pause()

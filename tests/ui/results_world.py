@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ddtui.core.measurement import (
 )
 from ddtui.store import Store
 from ddtui.ui.app import DdtuiApp
+from ddtui.ui.results_source import ResultsSource
 from ddtui.ui.source import UiSettings
 from tests.ui.control_world import FakeControl
 from tests.ui.scenes import HOSTILE, NOW, SceneSource
@@ -233,7 +234,12 @@ def stored(
     )
 
 
-def results_app(source: StoredResults, scene: str = "idle", **settings: Any) -> DdtuiApp:
+def results_app(
+    source: ResultsSource,
+    scene: str = "idle",
+    key_clock: Callable[[], float] = lambda: 0.0,
+    **settings: Any,
+) -> DdtuiApp:
     """The app on a scene, with results."""
     return DdtuiApp(
         SceneSource(scene),
@@ -241,5 +247,5 @@ def results_app(source: StoredResults, scene: str = "idle", **settings: Any) -> 
         clock=lambda: NOW,
         control=FakeControl(),
         results=source,
-        key_clock=lambda: 0.0,
+        key_clock=key_clock,
     )

@@ -16,6 +16,10 @@ from ddtui.ui.screens.modal import Modal
 from ddtui.ui.widgets.options import Options
 
 
+_WIDTH, _WIDEST = 44, 110
+"""Columns that a list takes at least, where there is room, and at most."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """One thing to choose."""
@@ -38,7 +42,7 @@ class ChoiceScreen(Modal[str | None]):
     DEFAULT_CSS = """
     ChoiceScreen { align: center middle; }
     ChoiceScreen > OptionList {
-        width: 96%; max-width: 44; height: auto; max-height: 80%;
+        width: 96%; height: auto; max-height: 80%;
         background: $surface; border: round $primary; padding: 0 1;
         &:focus { border: round $primary; }
     }
@@ -70,6 +74,8 @@ class ChoiceScreen(Modal[str | None]):
                 for index, each in enumerate(self._choices)
             )
         )
+        notes = max(len(each.note) for each in self._choices)
+        options.styles.max_width = max(_WIDTH, min(_WIDEST, widest + notes + 9))
         options.border_title = Content(f" {self._heading} ")
         ids = [each.id for each in self._choices]
         options.highlighted = ids.index(self._chosen) if self._chosen in ids else 0

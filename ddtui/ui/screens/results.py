@@ -15,26 +15,23 @@ from textual.containers import Horizontal, Vertical
 
 from ddtui.core.clock import Clock, system_clock
 from ddtui.experiments.results_files import Form
+from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.copying import copy_text
 from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.palette import keymap_of
-from ddtui.ui.results_model import ResultsModel
-from ddtui.ui.results_reader import ResultsReader
 from ddtui.ui.results_source import Asked, ResultsProblem, ResultsSource
 from ddtui.ui.screens import results_words as words
-from ddtui.ui.screens.choice import Choice, ChoiceScreen
 from ddtui.ui.screens.confirm import ConfirmScreen
-from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.screens.reading import ReadingScreen
+from ddtui.ui.screens.results_choosing import ResultsChoosing
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.header import Header
 from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.prompt import Prompt
-from ddtui.ui.widgets.results_chart import Kind, ResultsChart, chosen_knobs
+from ddtui.ui.widgets.results_chart import ResultsChart
 from ddtui.ui.widgets.results_detail import ResultsDetail, detail_rows
 from ddtui.ui.widgets.results_live import live_of
-from ddtui.ui.widgets.results_order import AS_MEASURED, Order
 from ddtui.ui.widgets.results_table import ResultsTable
 
 LOOK_INTERVAL = 1.0
@@ -44,7 +41,7 @@ _BESIDE_FROM = 110
 _VIEWS = ("all", "chart", "table")
 
 
-class ResultsScreen(LiveScreen):
+class ResultsScreen(ResultsChoosing):
     """A table above; details of the highlighted row, and a chart, beneath."""
 
     BINDINGS = [
@@ -84,14 +81,14 @@ class ResultsScreen(LiveScreen):
             clock: The operator's clock.
             key_clock: The clock that key events carry.
         """
-        super().__init__(id="results")
+        super().__init__(source)
         self._source = source
         self._clock = clock
         self._key_clock = key_clock
-        self._reader = ResultsReader(source)
-        self.model = ResultsModel()
         self._view = 0
         self._form = Form.CSV
+        self._judged = ""
+        """The text that a fault is told of; word of a change may come after it was entered."""
 
     def compose(self) -> ComposeResult:
         yield Header()
@@ -247,37 +244,6 @@ class ResultsScreen(LiveScreen):
             self._view = _VIEWS.index("chart")
         self._tell()
 
-    def action_knob(self) -> None:
-        """Choose the knob that charts are drawn against."""
-
-        def chosen(knob: str) -> None:
-            self.model.draw_against(knob=knob)
-            self._tell()
-
-        first, _ = chosen_knobs(self.model.charts)
-        self._choose("Charts against", words.knob_choices(self.model.charts), first, chosen)
-
-    def action_second_knob(self) -> None:
-        """Choose the other knob of the heat map."""
-
-        def chosen(knob: str) -> None:
-            self.model.draw_against(second=knob, kind=Kind.HEAT)
-            self._tell()
-
-        first, second = chosen_knobs(self.model.charts)
-        choices = [each for each in words.knob_choices(self.model.charts) if each.id != first]
-        self._choose(f"Heat map of {first} and", choices, second, chosen)
-
-    def action_sort(self) -> None:
-        """Choose the column to sort by."""
-
-        def chosen(column: str) -> None:
-            self.model.arrange(Order(AS_MEASURED if column == words.ALL else column))
-            self._tell()
-
-        now = self.model.table.order.column or words.ALL
-        self._choose("Sort by", words.sort_choices(self.model.view), now, chosen)
-
     def action_reverse(self) -> None:
         """Sort the other way round."""
         order = self.model.table.order
@@ -289,8 +255,9 @@ class ResultsScreen(LiveScreen):
         view, row = self.model.shown, self.model.row
         if view is not None and row is not None:
             glyphs = glyphs_of(self.app)
+            title = fmt.clean(row.title)[:60]
             self.app.push_screen(
-                ReadingScreen(row.title[:60], lambda width: detail_rows(view, row, width, glyphs))
+                ReadingScreen(title, lambda width: detail_rows(view, row, width, glyphs))
             )
 
     def action_reload(self) -> None:
@@ -311,50 +278,6 @@ class ResultsScreen(LiveScreen):
             self._ask_for(msgspec.structs.replace(asked, baseline=newest.id))
         elif asked.baseline:
             self._ask_for(msgspec.structs.replace(asked, baseline=""))
-
-    def action_concurrency(self) -> None:
-        """Choose the concurrency at which rows are compared."""
-        view = self.model.view
-
-        def chosen(level: str) -> None:
-            self._ask_for(msgspec.structs.replace(self._reader.asked, concurrency=int(level)))
-
-        now = str(view.concurrency) if view is not None else ""
-        self._choose("Compare at concurrency", words.concurrency_choices(view), now, chosen)
-
-    def action_sweep(self) -> None:
-        """Choose a sweep, or all results."""
-        found, asked = self._reader.found, self._reader.asked
-
-        def chosen(sweep: str) -> None:
-            # Which concurrencies a sweep has is known once it is read.
-            self._ask_for(Asked(baseline=asked.baseline, sweep=sweep.removeprefix("=")))
-
-        choices = words.sweep_choices(found.sweeps if found is not None else ())
-        self._choose("Show", choices, f"={asked.sweep}", chosen)
-
-    def action_plan(self) -> None:
-        """Choose one kind of work, or all."""
-
-        def chosen(kind: str) -> None:
-            self.model.work = kind.removeprefix("=")
-            self.model.arrange()
-            self._tell()
-
-        choices = words.work_choices(self.model.view)
-        self._choose("Measured with", choices, f"={self.model.work}", chosen)
-
-    def _choose(
-        self, title: str, choices: Sequence[Choice], now: str, then: Callable[[str], None]
-    ) -> None:
-        def chosen(choice: str | None) -> None:
-            if choice is not None:
-                then(choice)
-
-        if choices:
-            self.app.push_screen(ChoiceScreen(title, choices, now), chosen)
-        else:
-            self.notify("There is nothing to choose from yet", severity="warning")
 
     # ---- taking away ------------------------------------------------------------------------
 
@@ -433,7 +356,8 @@ class ResultsScreen(LiveScreen):
 
     @on(Prompt.Changed)
     def _typed(self, event: Prompt.Changed) -> None:
-        self.query_one(Prompt).fault("")
+        if event.value != self._judged:
+            self.query_one(Prompt).fault("")
         if event.purpose == "filter":
             self.model.text = event.value.strip()
             self.model.arrange()
@@ -441,6 +365,7 @@ class ResultsScreen(LiveScreen):
 
     @on(Prompt.Entered)
     def _entered(self, event: Prompt.Entered) -> None:
+        self._judged = event.value
         name = event.value.strip()
         if event.purpose == "filter":
             self._close_prompt()

@@ -42,9 +42,9 @@ def arranged(view: ResultsView, order: Order, *, work: str = "", text: str = "")
         view: All that was read.
         order: The best first, where figures are sorted by; what has none is last either way.
         work: Only what was measured with this work; empty for all.
-        text: Only rows with all of these words in their title, knobs, marks or cause.
+        text: Only rows with this text in their title, knobs, marks, notes or cause.
     """
-    words = text.casefold().split()
+    words = " ".join(text.casefold().split())
     rows = [row for row in view.rows if (not work or row.work == work) and _has(row, words)]
     key = _key_of(order.column)
     if key is not None:
@@ -74,13 +74,12 @@ def concurrencies_of(rows: Sequence[Row]) -> list[tuple[int, int]]:
     return [(level, levels.count(level)) for level in sorted(set(levels))]
 
 
-def _has(row: Row, words: Sequence[str]) -> bool:
+def _has(row: Row, words: str) -> bool:
     if not words:
         return True
     told = [row.title, in_words(row.knobs.items()), marks_of(row), row.cause, row.state]
     told += [row.comparison.standing, *row.sweeps, *row.notes, *row.hypotheses]
-    everything = " ".join(told).casefold()
-    return all(word in everything for word in words)
+    return words in "\n".join(told).casefold()
 
 
 def _is_figure(column: str) -> bool:
