@@ -220,19 +220,20 @@ fi
 show() {
   out=$($ctl show --no-pager -p "$props" -- "$unit" 2>&1); rc=$?
   said=0 asked=0
-  steady=$nl$out
+  pid=$nl$out; pid=${pid#*"$nl"MainPID=}; pid=${pid%%"$nl"*}
+  case $pid in ''|*[!0-9]*) pid=0 ;; esac
+  args=() # those of the manager's child first, which becomes the service a moment later
+  [ ! -r "/proc/$pid/cmdline" ] || mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
+  steady=$nl$out$nl${args[*]}
   for name in MemoryCurrent TasksCurrent; do
     value=${steady#*"$nl$name="}; value=${value%%"$nl"*}; steady=${steady/"$nl$name=$value"/}
   done
   if [ "$steady" = "$last_steady" ]; then calm=$((calm + 1)); else calm=0 last_steady=$steady; fi
-  if [ "$rc:$out" = "$last_out" ]; then echo "@same ${EPOCHREALTIME/,/.}"; return; fi
-  last_out="$rc:$out"
+  if [ "$rc:$out:${args[*]}" = "$last_out" ]; then echo "@same ${EPOCHREALTIME/,/.}"; return; fi
+  last_out="$rc:$out:${args[*]}"
   frame=("@show $rc ${EPOCHREALTIME/,/.}" "$out")
-  pid=$nl$out; pid=${pid#*"$nl"MainPID=}; pid=${pid%%"$nl"*}
-  case $pid in ''|*[!0-9]*) pid=0 ;; esac
   if [ "$pid" != 0 ]; then
-    frame+=("@cmdline"); args=()
-    [ ! -r "/proc/$pid/cmdline" ] || mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
+    frame+=("@cmdline")
     for a in "${args[@]}"; do printf -v a %q "$a"; frame+=("$a"); done
   fi
   printf '%s\\n' "${frame[@]}" "@end"

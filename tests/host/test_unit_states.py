@@ -151,3 +151,18 @@ async def test_a_unit_of_the_users_own_manager(gpuhost: GpuHost, watcher: Watche
         measured("unit: stop of a user's unit seen after", seen - since)
     finally:
         gpuhost.sh('rm -rf "$1"; loginctl disable-linger ops', "/home/ops/.config/systemd")
+
+
+async def test_a_process_that_becomes_another_program_is_seen(
+    gpuhost: GpuHost, watcher: Watcher
+) -> None:
+    """As the manager's own child does at every start: nothing else tells of it."""
+    script = "sleep 2; exec sleep 601"
+    with gpuhost.unit(UNIT, ["/bin/sh", "-c", script]):
+        watching = await watcher.watch(UNIT)
+        since = time.time()
+        await watching.unit_seen(lambda unit: script in unit.command_line, since, LIMIT)
+        seen = await watching.unit_seen(
+            lambda unit: list(unit.command_line) == ["sleep", "601"], since, 15.0
+        )
+        measured("another program in the main process: seen", seen - since)
