@@ -42,6 +42,9 @@ HEALTH_WHEN_READY = 60.0
 """A health request costs the engine the generation of a token: seldom once it is ready."""
 HEALTH_WHEN_BUSY = 120.0
 """Even more seldom while it works, which its figures show."""
+HEALTH_WHEN_ALONE = 8.0
+"""Where nothing else answers (a key is needed for it), health is the only sign of life. Well below
+`readiness.SIGN_OF_LIFE`: else an idle engine would be called degraded between two requests."""
 INFO_INTERVAL = 30.0
 METRICS = "/metrics"
 METRICS_AGAIN = 60.0
@@ -156,8 +159,10 @@ class HealthPoll:
             await _pause(nudge, self._standing, announced, HEALTH_INTERVAL)
 
     def _due(self, now: float) -> bool:
-        busy = bool(self._observed.running)
-        return now - self._asked_at >= (HEALTH_WHEN_BUSY if busy else HEALTH_WHEN_READY)
+        pace = HEALTH_WHEN_BUSY if self._observed.running else HEALTH_WHEN_READY
+        if self._standing.only_health:
+            pace = HEALTH_WHEN_ALONE
+        return now - self._asked_at >= pace
 
     async def _ask(self) -> None:
         invocation = self._observed.invocation

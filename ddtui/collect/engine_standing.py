@@ -25,6 +25,8 @@ class Standing:
         self.ready_for = ""
         """The invocation that answered 200 last."""
         self.key_needed = False
+        self.reports = False
+        """Whether the endpoint of the report gave one last."""
         self.refused_with = 401
         """The status by which the endpoint of the report refused, where it did."""
         self.metrics: bool | None = None
@@ -44,6 +46,11 @@ class Standing:
         """Whether the present invocation has answered 200 and not gone since."""
         return bool(self.open) and self.ready_for == (self.observed.invocation or "?")
 
+    @property
+    def only_health(self) -> bool:
+        """Whether no endpoint tells of the engine but /health: no figures, and no report."""
+        return not self.figures and not self.reports
+
     def answered(self, answer: Answer, path: str) -> None:
         """An endpoint answered, whatever it said."""
         opens = not self.open
@@ -57,6 +64,7 @@ class Standing:
             self.ready_for = (self.observed.invocation or "?") if ok else ""
         elif path in INFO:
             self.key_needed = answer.status in {401, 403}
+            self.reports = answer.status == 200
             self.refused_with = answer.status or 401
         if opens:
             self.observed.notify()

@@ -14,6 +14,7 @@ from ddtui.collect.engine_client import BODY_LIMIT, EngineClient, NoAnswer, TooL
 from ddtui.collect.engine_http import EngineHttpCollector
 from ddtui.collect.observed import Observed
 from ddtui.collect.settings import HostSettings
+from ddtui.core import readiness
 from ddtui.core.samples import (
     EngineSample,
     HealthSample,
@@ -376,6 +377,29 @@ async def test_a_ready_engine_is_asked_seldom_also_while_it_works(
         ahead = pause + 10
         await run.nudge.step(2)
         assert server.count("/health") == 2
+
+
+async def test_an_engine_that_answers_nothing_but_health_is_asked_before_it_counts_as_silent(
+    host: FakeHost,
+    server: Server,
+    observed: Observed,
+    recorder: Recorder,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All else needs a key: between two requests nothing would say that it lives."""
+    server.key = "Bearer k"
+    server["/metrics"] = 404
+    recorder.forward = lambda _: None
+    run = Run(host, observed)
+    loop = asyncio.get_running_loop()
+    real, ahead = loop.time, 0.0
+    async with collecting(run.collector, host, recorder):
+        await run.nudge.step(2)
+        monkeypatch.setattr(loop, "time", lambda: real() + ahead)
+        asked = server.count("/health")
+        ahead = readiness.SIGN_OF_LIFE - 5
+        await run.nudge.step(2)
+        assert server.count("/health") == asked + 1
 
 
 class TestClient:
