@@ -11,6 +11,7 @@ import msgspec
 from ddtui.cli.output import Paint, clean, table
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import ChangeKind, Level, Plan
+from ddtui.core.redact import redact_mapping
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 _ENDINGS = {"in force": "green", "rolled back": "yellow"}
@@ -89,6 +90,8 @@ def record_report(record: ChangeRecord) -> dict[str, Any]:
     plain = msgspec.to_builtins(record)
     for name in ("drop_in", "before_drop_in", "state"):
         del plain[name]
+    # Records of earlier versions may hold a flag's secret as it was asked for.
+    plain["request"] = redact_mapping(plain["request"])
     plain["seconds"] = None if record.ended is None else record.ended - record.began
     plain["phases"] = [{"step": step, "seconds": took} for step, took in record.phases()]
     return dict(plain)

@@ -37,6 +37,8 @@ SNAPSHOT_AGAIN = 0.2
 """Seconds between two looks at what the monitor knows; costs the host nothing."""
 ASK_AFTER = 3.0
 """Seconds that left-over processes have to end by themselves before anyone is asked."""
+SAY_AFTER = 2.0
+"""Seconds that a proof may take without a word on what it waits for."""
 GRACE = 5.0
 """Seconds for an orphan to end by itself after TERM."""
 
@@ -278,7 +280,7 @@ class CarryingOut:
     async def _verify(self, run: Run) -> bool:
         """Whether it is in force: reported by the server, of the unit as we started it."""
         watching = self._watching
-        end = _time() + self._limits.verify
+        began, said = _time(), ""
         while True:
             snapshot = watching.snapshot()
             proofs = proofs_of(self._journal, snapshot, watching.engine)
@@ -288,10 +290,15 @@ class CarryingOut:
             reported = snapshot.server_info is not None
             if reported and snapshot.readiness.state is ReadinessState.READY:
                 break
-            if _time() > end:
+            if _time() - began > self._limits.verify:
                 if snapshot.readiness.state is not ReadinessState.READY:
-                    raise Failure(f"it was ready and is {snapshot.readiness.state}", started=True)
+                    why = f"it was ready and is no more: {snapshot.readiness.summary}"
+                    raise Failure(why, started=True)
                 break  # the server has no such report: what can be had is consistent
+            awaited = awaited_proof(snapshot, watching.engine)
+            if awaited != said and _time() - began >= SAY_AFTER:
+                said = awaited
+                self._journal.say(awaited)
             await asyncio.sleep(SNAPSHOT_AGAIN)
         facts = await self._actions.look()
         same = facts.invocation == run.invocation and facts.restarts == run.restarts
@@ -338,6 +345,13 @@ def _way_to_end(processes: Sequence[HostProcess]) -> str:
         return "see who has it with nvidia-smi and ss on the host"
     pids = " ".join(str(each.pid) for each in processes)
     return f"end them on the host (sudo kill {pids}), or here with --end-orphans"
+
+
+def awaited_proof(snapshot: Snapshot, engine: Engine) -> str:
+    """What the proof of an engine that was ready waits for, in words."""
+    if snapshot.readiness.state is not ReadinessState.READY:
+        return f"waiting for it to be ready again: {snapshot.readiness.summary}"
+    return f"waiting for the server's own report ({unreported(snapshot, engine)})"
 
 
 def stopped_detail(facts: Facts) -> str:

@@ -36,7 +36,7 @@ from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.unit_command import CommandRefused, UnitCommand, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
-from ddtui.core.redact import redact_argv
+from ddtui.core.redact import redact_argv, redact_mapping
 from ddtui.core.snapshot import ReadinessState
 from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 
@@ -210,6 +210,8 @@ class Controller:
             raise NotPossible(str(error), getattr(error, "way_out", "")) from error
         request = msgspec.to_builtins(plan.request)
         request["environment"] = safe_environment(request["environment"])
+        for part in ("knobs", "flags"):
+            request[part] = redact_mapping(request[part])
         record = msgspec.structs.replace(
             record,
             preset=plan.request.preset,

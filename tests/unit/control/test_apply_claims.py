@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from ddtui.cli.change_report import history_lines, record_lines, record_report
@@ -79,6 +81,22 @@ def test_an_ending_without_the_servers_own_report_says_so_everywhere() -> None:
         assert told["evidence"]
         back = await rolled_back(world)
         assert (back.ending, back.doubt) == ("rolled back", doubt)
+
+    in_virtual_time(work())
+
+
+def test_a_secret_flag_is_kept_and_told_nowhere_but_in_the_drop_in() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        secret = "not-to-be-seen-7"
+        flags: dict[str, Value] = {"api-key": secret, "log-level": "debug"}
+        record = await applied(world, flags=flags)
+        assert secret in record.drop_in
+        kept = world.store.history("ct200")[0]
+        assert kept.request["flags"]["log-level"] == "debug"
+        for each in (kept, msgspec.structs.replace(kept, request={"flags": flags})):
+            assert secret not in json.dumps(record_report(each))
+        assert secret not in json.dumps(kept.request) + json.dumps(kept.state)
 
     in_virtual_time(work())
 
