@@ -177,6 +177,11 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def _end_by_signal(self, number: int) -> None:
         self.exit(return_code=128 + number)
 
+    @property
+    def typing(self) -> bool:
+        """Whether a key that has come is not done yet."""
+        return self._in_turn.busy
+
     async def on_event(self, event: events.Event) -> None:
         if isinstance(event, Typed) and not event.is_forwarded:
             await self._in_turn.take(event)
@@ -228,6 +233,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
 
     def _check(self) -> None:
         """Paint out of turn when a state has changed."""
+        if self._closing_down:
+            return
         if self._urgent_now(self.source.snapshot(self.clock())) != self._urgent:
             self.paint()
             self.refresh_bindings()

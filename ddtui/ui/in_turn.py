@@ -40,6 +40,11 @@ class InTurn:
         self._turn = 0
         self._patience: asyncio.TimerHandle | None = None
 
+    @property
+    def busy(self) -> bool:
+        """Whether something that was typed is not done yet."""
+        return bool(self._waiting)
+
     async def take(self, event: Typed) -> None:
         """Pass an event on now, or when those before it are done."""
         self._waiting.append(event)

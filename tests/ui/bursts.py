@@ -8,6 +8,7 @@ Every key of a burst has another one within half a second, as keys of a burst do
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -61,6 +62,10 @@ TEXTS = (
     "\t\r\t\r\t\r",
     "\x1b[200~sglang-kimi\r\x1b[201~\t\r",
 )
+
+
+SENT: Counter[str] = Counter()
+"""Bursts and keys sent in this run."""
 
 
 @dataclass

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.ui.bursts import SENT
+
 
 @pytest.fixture(autouse=True)
 def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
@@ -19,3 +21,10 @@ def same_everywhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator
     yield
     monkeypatch.undo()
     time.tzset()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say how many bursts of keys were sent."""
+    if SENT:
+        words = f"{SENT['bursts']:,} bursts of {SENT['keys']:,} keys sent"
+        terminalreporter.write_line(words)

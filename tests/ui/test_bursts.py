@@ -1,7 +1,7 @@
 """Keys that merely arrive, on every screen: nothing is ever stopped, started or changed by them.
 
-`DDTUI_BURSTS=10000 pytest tests/ui/test_bursts.py` sends that many, shared among the screens. That
-takes some twenty minutes; tests/ui/test_deliberate.py sends as many in a second to what judges
+`DDTUI_BURSTS=10000 pytest tests/ui/test_bursts.py` sends that many, shared among the screens, and
+says so at the end; tests/ui/test_deliberate.py sends as many in a second to what judges
 the keys of a question.
 """
 
@@ -17,13 +17,16 @@ import pytest
 from msgspec.structs import replace
 from textual import events
 from textual.app import App
+from textual.screen import Screen
 
+from ddtui.core.launch import Plan, Request
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.deliberate import SETTLE
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.monitor import MonitorScreen
-from tests.ui.bursts import KEYS, burst, parsed, pause
-from tests.ui.control_world import ORPHANS, ROLLBACK, FakeControl, control_app, running
+from ddtui.ui.screens.waiting import WaitingScreen
+from tests.ui.bursts import KEYS, SENT, burst, parsed, pause
+from tests.ui.control_world import ORPHANS, ROLLBACK, FakeControl, control_app, history, running
 
 BURSTS = int(os.environ.get("DDTUI_BURSTS", "300"))
 """Bursts in all."""
@@ -48,13 +51,18 @@ class Hammered:
     async def idle(self) -> None:
         """Until nothing waits to be handled."""
         quiet = 0
-        for _ in range(2_000):
+        for _ in range(100_000):
             await asyncio.sleep(0)
             pumps = [self.app, self.app.screen, self.app.focused]
             waiting = any(pump is not None and pump.message_queue_size for pump in pumps)
-            quiet = 0 if waiting else quiet + 1
+            quiet = 0 if waiting or self.app.typing else quiet + 1
             if quiet > 12:
                 return
+        raise AssertionError("the app does not come to rest")
+
+    def paint(self) -> None:
+        """What the burst led to must be able to be shown."""
+        self.app.screen._compositor.render_strips()
 
     async def wait(self, seconds: float) -> None:
         """Let time pass without a key, and what waits for it happen."""
@@ -70,6 +78,12 @@ def nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("HOME", "XDG_STATE_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
+
+
+@pytest.fixture
+def seldom_painted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No picture between two keys of a burst: that takes most of the time, and changes nothing."""
+    monkeypatch.setattr(Screen, "_compositor_refresh", lambda _screen: None)
 
 
 Open = Callable[[Hammered], Awaitable[None]]
@@ -91,7 +105,9 @@ def opened_by(*names: str) -> Open:
             target = hammered.app if name.startswith("app.") else hammered.app.screen
             await target.run_action(name)
             await hammered.idle()
-        if names[-1] in {"app.rollback", "app.restart", "screen.apply", "app.quit", "app.decide"}:
+        if isinstance(hammered.app.screen, WaitingScreen):
+            assert isinstance(hammered.control, NeverPlanned)
+        elif names[-1] in {"app.rollback", "app.restart", "screen.apply", "app.quit", "app.decide"}:
             assert isinstance(hammered.app.screen, ConfirmScreen)
             await hammered.wait(2.0)
 
@@ -107,6 +123,10 @@ SCREENS: dict[str, tuple[str, Open]] = {
     "presets": ("idle", opened_by("app.presets")),
     "presets set": ("idle", opened_by("app.presets", "screen.edit")),
     "presets filter": ("idle", opened_by("app.presets", "screen.filter")),
+    "presets save": ("idle", opened_by("app.presets", "screen.save")),
+    "history": ("live", opened_by("app.history")),
+    "history details": ("live", opened_by("app.history", "screen.open")),
+    "waiting for a plan": ("idle", opened_by("app.presets", "screen.apply")),
     "help": ("live", opened_by("app.presets", "app.help")),
     "palette": ("idle", opened_by("app.command_palette")),
     "apply, idle": ("idle", opened_by("app.presets", "screen.apply")),
@@ -124,8 +144,17 @@ SCREENS: dict[str, tuple[str, Open]] = {
 QUESTIONS = [name for name in SCREENS if "," in name or ":" in name or name in {"resume", "leave"}]
 
 
+class NeverPlanned(FakeControl):
+    """A host that takes for ever to say what an apply would change."""
+
+    async def plan(self, request: Request) -> Plan:
+        await asyncio.Event().wait()
+        return await super().plan(request)
+
+
 def control_for(name: str) -> FakeControl:
-    control = FakeControl()
+    control = NeverPlanned() if name == "waiting for a plan" else FakeControl()
+    control.history = history()
     changing = {
         "question: rollback": replace(running("loading"), question=ROLLBACK),
         "question: orphans": replace(running("releasing"), question=ORPHANS),
@@ -149,6 +178,7 @@ def exits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.timeout(0)
+@pytest.mark.usefixtures("seldom_painted")
 @pytest.mark.parametrize("name", SCREENS)
 async def test_bursts_begin_nothing(name: str, exits: list[str]) -> None:
     scene, open_it = SCREENS[name]
@@ -168,6 +198,9 @@ async def test_bursts_begin_nothing(name: str, exits: list[str]) -> None:
             await hammered.send(some.events)  # type: ignore[arg-type]
             hammered.now += some.seconds
             await hammered.wait(pause(rng))
+            hammered.paint()
+            SENT["bursts"] += 1
+            SENT["keys"] += sum(isinstance(each, events.Key) for each in some.events)
             assert hammered.control.begun == [], f"burst {number}"
             if name == "leave":
                 assert exits == [], f"burst {number}"

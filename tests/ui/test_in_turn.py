@@ -30,7 +30,7 @@ async def type_at_once(operator: Operator, *keys: str) -> None:
         event.time = operator.now
         operator.app.post_message(event)
     await operator.pilot.pause()
-    await until(operator, lambda: not operator.app._in_turn._waiting)
+    await until(operator, lambda: not operator.app.typing)
 
 
 def waits(operator: Operator) -> bool:
@@ -173,3 +173,26 @@ async def test_keys_never_go_deaf(monkeypatch: pytest.MonkeyPatch) -> None:
         operator.app.post_message(events.Key("1", "1"))
         await asyncio.wait_for(removal, 5)
         await until(operator, lambda: isinstance(operator.app.screen, MonitorScreen))
+
+
+async def test_a_question_is_not_answered_while_keys_wait_for_their_turn() -> None:
+    """A key that was pressed in time takes the answer back, however late it gets its turn."""
+    async with operating("idle") as operator:
+        await operator.press("R")
+        question = await operator.until_asked()
+        await operator.settle(3.0)
+        await operator.press("right", "enter")
+        turns = operator.app._in_turn
+        late = events.Key("x", "x")
+        late.time = operator.now + 0.1
+        turns._waiting.append(late)  # it waits behind another one that takes long
+        operator.now += 5.0
+        question._when_due()
+        await operator.pilot.pause(0.1)
+        assert operator.control.begun == []
+        assert operator.app.screen is question
+        turns._waiting.clear()
+        operator.app.post_message(late)
+        await operator.pilot.pause(0.1)
+        assert operator.control.begun == []
+        assert "burst" in question.deliberation.note

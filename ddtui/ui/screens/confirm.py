@@ -20,6 +20,8 @@ from ddtui.ui.ink import Row, rows_text
 from ddtui.ui.screens.modal import Modal
 
 _SCROLL = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "home": -1_000, "end": 1_000}
+_TURN = 0.02
+"""Seconds between two looks whether keys still wait for their turn."""
 Body = Callable[[int], Sequence[Row]]
 """Rows of text for a width in cells."""
 
@@ -216,7 +218,13 @@ class ConfirmScreen(Modal[bool | None]):
 
     def _when_due(self) -> None:
         # Keys that came before this moment may still wait in the queues of app and screen.
-        self.app.call_later(self.call_later, self._settle)
+        self.app.call_later(self.call_later, self._settle_when_quiet)
+
+    def _settle_when_quiet(self) -> None:
+        if getattr(self.app, "typing", False):  # nor may it wait for its turn
+            self.set_timer(_TURN, self._when_due)
+        else:
+            self._settle()
 
     def _settle(self) -> None:
         self.deliberation.settle(self._clock())
