@@ -140,8 +140,9 @@ def _recent_pace(
     gaps = [late - early for early, late in zip(times[since:], times[since + 1 :], strict=False)]
     if excuse:
         gaps = [gap if gap <= max(_PAUSE, 5 * usual) else usual for gap in gaps]
-    done = shares[-1] - shares[since]
-    return sum(gaps) / done if done > 0 else None
+    done, spent = shares[-1] - shares[since], sum(gaps)
+    # What came at one moment, as after a cut of the link, tells no pace.
+    return spent / done if done > 0 and spent > 0 else None
 
 
 def paced_from(stretch: Stretch, points: Sequence[tuple[float, float]]) -> float:

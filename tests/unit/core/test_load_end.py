@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ddtui.core.host_state import HostState
+from ddtui.core.load_eta import weights_pace
 from ddtui.core.samples import JournalLine, JournalSample, UnitSample, UnitStatus
 from ddtui.core.snapshot import LoadView, PhaseStatus
 from ddtui.engines.sglang import SGLang
@@ -85,3 +86,10 @@ def test_a_crash_is_known_as_one_while_its_processes_still_end() -> None:
     state = HostState("h", SGLang())
     dying = unit("deactivating", "final-sigterm", state_changed_at=1010.0, result="exit-code")
     assert told(state, 1011.0, dying).failed
+
+
+def test_bars_that_all_come_at_one_moment_tell_no_pace_and_break_nothing() -> None:
+    points = [(1_000.8, number / 64) for number in range(1, 65)]
+    found = weights_pace(points, 1_000.0, (), 120.0)
+    assert found is not None
+    assert found > 0
