@@ -6,11 +6,14 @@ from ddtui.experiments.chart_data import Field, HeatMap
 from ddtui.experiments.wording import number
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import HEATS, Ink, Row, clip
+from ddtui.ui.ink import HEATS, Ink, Row, clip, wrapped
 from ddtui.ui.widgets.scatter import beneath
 
-_WIDEST, _NARROWEST = 16, 7
+_WIDEST, _NARROWEST = 20, 7
 """Columns of a field."""
+_TALLEST = 6
+_FOOT = 2
+"""Lines that the words beneath may take."""
 _GUTTER = 12
 """Columns that the names at the left may take."""
 
@@ -23,29 +26,31 @@ def heat_rows(chart: HeatMap, width: int, height: int, glyphs: Glyphs) -> list[R
     names = [clip(fmt.clean(name), _GUTTER) for name in chart.rows]
     gutter = max([*map(len, names), 2]) + 2
     columns = min(len(chart.columns), (width - gutter) // _NARROWEST)
-    lines = height - 5
+    lines = height - 3 - _FOOT
     count = min(len(chart.rows), lines)
     if columns < 2 or count < 2:
         return []
     each = min(_WIDEST, (width - gutter) // columns)
-    tall = max(1, min(5, lines // count))
+    tall = max(1, min(_TALLEST, lines // count))
+    filled = tall - (tall > 2)  # a blank line between fields, where there is room
     by_place = {(field.column, field.row): field for field in chart.fields}
     values = [field.value for field in chart.fields]
     rows = [Row(fmt.clean(chart.y_label), Ink.LABEL)]
     for at in range(count - 1, -1, -1):
-        for line in range(tall):
-            middle = line == (tall - 1) // 2
+        for line in range(filled):
+            middle = line == (filled - 1) // 2
             row = Row().put(names[at] if middle else "", gutter - 2, Ink.AXIS, right=True)
             row.add("  ")
             for column in range(columns):
                 field = by_place.get((column, at))
                 row.extend(_cell(field, values, each, glyphs, middle=middle))
             rows.append(row)
+        rows += [Row()] * (tall - filled if at else 0)
     line_of_names = Row(" " * gutter)
     for name in chart.columns[:columns]:
         line_of_names.add(clip(fmt.clean(name), each - 1).center(each), Ink.AXIS)
     rows += [line_of_names, beneath(chart.x_label, gutter, gutter + columns * each)]
-    rows.append(_foot(chart, columns, count))
+    rows += wrapped(_foot(chart, columns, count), width, Ink.LABEL)[:_FOOT]
     return [row.cut(width) for row in rows]
 
 
@@ -66,17 +71,20 @@ def _cell(
     text = ""
     if middle:
         text = number(field.value)
-        text = f"{glyphs.chosen[0]} {text} {glyphs.chosen[1]}" if best else text
+        beside = " " if len(text) + 4 < width else ""
+        left, right = glyphs.chosen
+        text = f"{left}{beside}{text}{beside}{right}" if best else text
     return Row(text.center(width - 1), HEATS[strength(field.value, values)]).add(" ")
 
 
-def _foot(chart: HeatMap, columns: int, rows: int) -> Row:
-    words = [f"{chart.unit}; the strongest is the best, {fmt.NOTHING} was not measured"]
+def _foot(chart: HeatMap, columns: int, rows: int) -> str:
+    words = [chart.unit]
+    more = len(chart.columns) - columns, len(chart.rows) - rows
+    if any(more):
+        missing = (f"{n} {what}" for n, what in zip(more, ("columns", "rows"), strict=True) if n)
+        words.append(f"no room for {' and '.join(missing)} of larger values")
     if chart.best_of_others:
         words.append("other knobs vary too: the best of them")
-    more = len(chart.columns) - columns, len(chart.rows) - rows
-    if more[0]:
-        words.append(f"{more[0]} columns more than there is room for")
-    if more[1]:
-        words.append(f"{more[1]} rows more than there is room for")
-    return Row("; ".join(words), Ink.LABEL)
+    if len(chart.fields) < len(chart.columns) * len(chart.rows):
+        words.append(f"{fmt.NOTHING} was not measured")
+    return "; ".join(words)

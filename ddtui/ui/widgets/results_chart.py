@@ -99,7 +99,7 @@ def body_rows(data: ChartData, width: int, height: int, glyphs: Glyphs) -> list[
     if rows:
         return [*rows, *([Row()] if notes else []), *notes]
     words = missing or "There is no room for this chart: enlarge the terminal, or show it alone."
-    return [Row(), *wrapped(words, width, Ink.LABEL)]
+    return [Row(), *wrapped(words, width, Ink.LABEL)][:height]
 
 
 def _drawn(

@@ -105,7 +105,7 @@ def detail_rows(view: ResultsView, result: Result, width: int, glyphs: Glyphs) -
     rows += _section("Provenance", _provenance_rows(result, width))
     if view.notes:
         rows += _section("What stands out in all results", note_rows(view.notes, width, glyphs))
-    return rows
+    return [row.cut(width) for row in rows]
 
 
 def verdict_rows(view: ResultsView, result: Result, width: int, glyphs: Glyphs) -> list[Row]:
