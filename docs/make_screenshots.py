@@ -11,39 +11,81 @@ import os
 import re
 import sys
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from ddtui.ui.app import DdtuiApp
-from ddtui.ui.source import UiSettings
+from ddtui.ui.screens.confirm import ConfirmScreen
+from ddtui.ui.source import ReconfigurationView, UiSettings
+from tests.ui.control_world import ROLLBACK, FakeControl, failed, history, in_force, running
 from tests.ui.scenes import NOW, SceneSource
 
 FOLDER = Path(__file__).parent / "screenshots"
+SMALL, MIDDLE, LARGE = (80, 24), (120, 40), (200, 60)
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One picture: a scene, what is pressed on it, and a change that goes on or has ended."""
+
+    scene: str = "live"
+    size: tuple[int, int] = MIDDLE
+    theme: str = ""
+    keys: tuple[str, ...] = ()
+    change: ReconfigurationView | None = None
+
 
 SHOTS = {
-    "monitor": ("live", (120, 40), "", ()),
-    "monitor-large": ("live", (200, 60), "", ()),
-    "monitor-small": ("live", (80, 24), "", ()),
-    "monitor-loading": ("loading", (120, 40), "", ()),
-    "monitor-failed": ("failed", (120, 40), "", ()),
-    "monitor-disconnected": ("disconnected", (120, 40), "", ()),
-    "monitor-trouble": ("lost-gpu", (120, 40), "", ()),
-    "monitor-light": ("live", (120, 40), "ddtui-light", ()),
-    "monitor-contrast": ("live", (120, 40), "ddtui-contrast", ()),
-    "log": ("live", (120, 40), "", ("2",)),
-    "help": ("live", (120, 40), "", ("question_mark",)),
+    "monitor": Shot(),
+    "monitor-large": Shot(size=LARGE),
+    "monitor-small": Shot(size=SMALL),
+    "monitor-loading": Shot("loading"),
+    "monitor-failed": Shot("failed"),
+    "monitor-disconnected": Shot("disconnected"),
+    "monitor-trouble": Shot("lost-gpu"),
+    "monitor-light": Shot(theme="ddtui-light"),
+    "monitor-contrast": Shot(theme="ddtui-contrast"),
+    "log": Shot(keys=("2",)),
+    "help": Shot(keys=("question_mark",)),
+    "presets": Shot(keys=("4", "j")),
+    "presets-small": Shot(size=SMALL, keys=("4", "j")),
+    "presets-apply": Shot(keys=("4", "j", "a")),
+    "presets-blocked": Shot(keys=("4", "j", "j")),
+    "presets-changing": Shot("loading", keys=("4",), change=running("loading", "loading target")),
+    "presets-in-force": Shot(keys=("4",), change=in_force()),
+    "presets-failed": Shot(
+        "failed", keys=("4",), change=replace(failed(), ending="", ended=None, question=ROLLBACK)
+    ),
+    "history": Shot(keys=("H",)),
+    "history-details": Shot(keys=("H", "j", "j", "enter")),
 }
-"""File name: scene, terminal size, theme, keys pressed."""
+"""By file name."""
 
 
-async def picture(name: str) -> str:
+async def picture(shot: Shot) -> str:
     """One screenshot as SVG."""
-    scene, size, theme, keys = SHOTS[name]
-    app = DdtuiApp(SceneSource(scene), settings=UiSettings(theme=theme), clock=lambda: NOW)
-    async with app.run_test(size=size) as pilot:
+    control = FakeControl()
+    control.history = history()
+    control.reconfiguration = shot.change
+    app = DdtuiApp(
+        SceneSource(shot.scene),
+        settings=UiSettings(theme=shot.theme),
+        clock=lambda: NOW,
+        control=control,
+        key_clock=lambda: 0.0,
+    )
+    async with app.run_test(size=shot.size) as pilot:
         await pilot.pause()
-        for key in keys:
+        for key in shot.keys:
             await pilot.press(key)
-            await pilot.pause(0.3)
+            await pilot.pause(0.4)
+        await pilot.pause(0.4)
+        if isinstance(app.screen, ConfirmScreen):
+            app.screen._clock = lambda: 1_000.0  # it has been open for long
+            app.screen._look()
+            await pilot.pause()
         return without_web_fonts(app.export_screenshot(title="ddtui"))
 
 
@@ -57,9 +99,9 @@ def main() -> None:
     os.environ["TZ"] = "UTC"
     time.tzset()
     folder.mkdir(parents=True, exist_ok=True)
-    for name in SHOTS:
+    for name, shot in SHOTS.items():
         path = folder / f"{name}.svg"
-        path.write_text(asyncio.run(picture(name)) + "\n", encoding="utf-8")
+        path.write_text(asyncio.run(picture(shot)) + "\n", encoding="utf-8")
         print(path)
 
 
