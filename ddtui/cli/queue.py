@@ -11,7 +11,7 @@ import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption
 from ddtui.cli.context import told
-from ddtui.cli.output import Paint, emit, emit_json, say
+from ddtui.cli.output import Paint, clean, emit, emit_json, say
 from ddtui.cli.queue_options import (
     AfterOption,
     BeforeOption,
@@ -31,7 +31,6 @@ from ddtui.config.errors import ConfigError
 if TYPE_CHECKING:
     from ddtui.config.load import Loaded
     from ddtui.core.experiment import Experiment, Leave, QueueSettings
-    from ddtui.core.measurement import Measurement
     from ddtui.experiments.queue import Queue
     from ddtui.store import Store
 
@@ -139,7 +138,7 @@ def add(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Queue an experiment: a preset, values, or one like another."""
     with _opened(context) as opened:
-        from ddtui.cli.queue_asked import place_of, plan_named, request_of, with_match
+        from ddtui.cli.queue_asked import known_of, place_of, plan_named, request_of, with_match
         from ddtui.core.experiment import ExperimentState
 
         if preset is None and not assignments and like is None:
@@ -147,9 +146,11 @@ def add(  # noqa: PLR0913, PLR0917
         place = place_of(first=first, before=before, after=after)
         request = request_of(opened.loaded, opened.queue.host, preset, assignments or [])
         old = None if like is None else opened.queue.find(like)
+        said: list[str] = []
         fields: dict[str, Any] = {"title": title or ""}
         if match is not None:
-            request, fields["match"] = with_match(match, request, old, _measured(opened, old))
+            known = known_of(opened.store, opened.queue, old)
+            request, fields["match"], said = with_match(match, request, old, *known)
         if held:
             fields["state"] = ExperimentState.HELD
         texts = {"hypothesis": hypothesis, "note": note, "baseline": baseline or None}
@@ -159,7 +160,7 @@ def add(  # noqa: PLR0913, PLR0917
             draft = opened.queue.draft(request, measure_by, **fields)
         else:
             draft = opened.queue.draft_like(old.id, request, measure_by, **fields)
-        _tell(opened, opened.queue.add([draft], place), as_json=as_json)
+        _tell(opened, opened.queue.add([draft], place), said, as_json=as_json)
 
 
 # The verb's options are its parameters.
@@ -183,16 +184,24 @@ def edit(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Change an experiment that waits."""
     with _opened(context) as opened:
-        from ddtui.cli.queue_asked import names_to_unset, plan_named, request_of, with_match
+        from ddtui.cli.queue_asked import (
+            known_of,
+            names_to_unset,
+            plan_named,
+            request_of,
+            with_match,
+        )
 
         given = (unset, assignments, match, plan, title, hypothesis, note)
         if all(each is None for each in given):
             raise ConfigError.of("say what to change: --set, --unset, --plan, --title, ...")
         over = request_of(opened.loaded, opened.queue.host, None, assignments or [])
-        found = None
+        found, said = None, list[str]()
         if match is not None:
             old = opened.queue.find(word)
-            over, found = with_match(match, over, old, _measured(opened, old))
+            over, found, said = with_match(
+                match, over, old, *known_of(opened.store, opened.queue, old)
+            )
         new = opened.queue.edit(
             word,
             over,
@@ -203,7 +212,7 @@ def edit(  # noqa: PLR0913, PLR0917
             note=note,
             match=found,
         )
-        _tell(opened, [new], as_json=as_json)
+        _tell(opened, [new], said, as_json=as_json)
 
 
 @app.command()
@@ -366,7 +375,10 @@ def _settings(
             emit(f"{new.host}: {settings_line(new)}")
 
 
-def _tell(opened: _Opened, changed: Sequence[Experiment], *, as_json: bool) -> None:
+def _tell(
+    opened: _Opened, changed: Sequence[Experiment], said: Sequence[str] = (), *, as_json: bool
+) -> None:
+    """What was changed on standard output, and what to look out for beside it."""
     from ddtui.cli.queue_report import changed_lines, experiment_reports
 
     there = opened.queue.listed()
@@ -376,9 +388,5 @@ def _tell(opened: _Opened, changed: Sequence[Experiment], *, as_json: bool) -> N
         emit("\n".join(changed_lines(changed, there)))
     else:
         say("nothing to change")
-
-
-def _measured(opened: _Opened, experiment: Experiment | None) -> Measurement | None:
-    if experiment is None or not experiment.measurement:
-        return None
-    return opened.store.measurements.get(experiment.measurement)
+    for each in said:
+        say(f"warning: {clean(each)}")

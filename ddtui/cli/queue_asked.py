@@ -16,9 +16,15 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, Match, Place
 from ddtui.core.knobs import knob_name
 from ddtui.core.launch import Request, Value
-from ddtui.core.measurement import Measurement
-from ddtui.core.sweep import POLICIES
-from ddtui.experiments.matching import Shape, matched
+from ddtui.core.sweep import POLICIES, policy_name
+from ddtui.experiments.matching import Circumstances
+from ddtui.experiments.matching_like import CannotMatch, matched_like
+from ddtui.experiments.plan_known import circumstances, knobs_known
+from ddtui.experiments.queue import Queue
+from ddtui.store import Store
+
+_MOST_MEASUREMENTS = 500
+"""Of a host, that matching looks at; the newest."""
 
 
 def request_of(loaded: Loaded, host: str, preset: str | None, words: Sequence[str]) -> Request:
@@ -54,58 +60,56 @@ def names_to_unset(words: Iterable[str]) -> tuple[str, ...]:
     )
 
 
+def known_of(
+    store: Store, queue: Queue, experiment: Experiment | None
+) -> tuple[dict[str, Value], Circumstances | None]:
+    """Knobs of an experiment, and what bears on matching it, as far as the store knows."""
+    if experiment is None:
+        return {}, None
+    kept = store.measurements
+    measured = kept.get(experiment.measurement) if experiment.measurement else None
+    in_force = queue.settings().in_force
+    knobs = knobs_known(experiment, in_force, measured)
+    others = kept.of_host(queue.host, simulated=queue.simulated, most=_MOST_MEASUREMENTS)
+    return knobs, circumstances(knobs, others, experiment.configuration, in_force.limits)
+
+
 def with_match(
-    policy: str, over: Request, old: Experiment | None, measured: Measurement | None
-) -> tuple[Request, Match]:
+    policy: str,
+    over: Request,
+    old: Experiment | None,
+    in_force: Mapping[str, Value],
+    known: Circumstances | None = None,
+) -> tuple[Request, Match, list[str]]:
     """`over` with the budget that matches its block size to what an experiment has.
 
     Args:
-        policy: Name of the policy.
+        policy: Name or number of the policy.
         over: What is changed; it sets the block size, and no budget.
         old: The experiment to match.
-        measured: Its measurement, for knobs that its request leaves to the server.
+        in_force: Its knobs, as far as they are known.
+        known: What bears on matching.
 
-    Raises:
-        ConfigError: It cannot be computed; says what is missing.
+    Returns the request, the match, and what to look out for. Raises ConfigError where it cannot be
+    computed; says what is missing.
     """
-    if policy not in POLICIES:
-        names = ", ".join(POLICIES)
-        hint = did_you_mean(policy, POLICIES)
+    name = policy_name(policy)
+    if name is None:
+        names, hint = ", ".join(POLICIES), did_you_mean(policy, POLICIES)
         raise ConfigError.of(f"there is no policy {policy[:80]!r}{hint} (policies: {names})")
     if old is None:
         raise ConfigError.of("--match needs an experiment to match; name it with --like")
     if "budget" in over.knobs:
         raise ConfigError.of("--match computes the budget; leave out --set budget=...")
-    block_size = over.knobs.get("block_size")
-    if not isinstance(block_size, int):
+    if not isinstance(over.knobs.get("block_size"), int):
         raise ConfigError.of("--match needs the new block size; give --set block_size=...")
-    known: Mapping[str, str] = {} if measured is None else measured.knobs
-    reference = Shape(
-        block_size=_number(old.request.knobs, known, "block_size"),
-        budget=_number(old.request.knobs, known, "budget"),
-        topk=_number_or_none(old.request.knobs, known, "topk"),
-    )
-    topk = over.knobs.get("topk")
-    found = matched(policy, reference, block_size, topk if isinstance(topk, int) else None)
-    if found.value is None:
-        raise ConfigError.of(f"{policy} gives no budget: {'; '.join(found.errors)}")
+    try:
+        reference, found = matched_like(old, over, name, in_force=in_force, known=known)
+    except CannotMatch as error:
+        raise ConfigError.of(str(error), where="--match") from error
     knobs = {**over.knobs, "budget": found.value}
-    return msgspec.structs.replace(over, knobs=knobs), found.as_match(reference)
-
-
-def _number(asked: Mapping[str, Value], known: Mapping[str, str], name: str) -> int:
-    found = _number_or_none(asked, known, name)
-    if found is None:
-        what = f"--match needs to know the {name} of the experiment that is matched"
-        raise ConfigError.of(f"{what}: it sets none, and was not measured yet")
-    return found
-
-
-def _number_or_none(asked: Mapping[str, Value], known: Mapping[str, str], name: str) -> int | None:
-    value = asked.get(name)
-    if name not in asked and known.get(name, "").isdecimal():
-        return int(known[name])
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+    request = msgspec.structs.replace(over, knobs=knobs)
+    return request, found.as_match(reference), list(found.warnings)
 
 
 def plan_named(loaded: Loaded, name: str | None) -> BenchPlan | None:

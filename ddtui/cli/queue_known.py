@@ -11,6 +11,7 @@ from ddtui.bench.errors import BadPrompts
 from ddtui.bench.progress import Progress
 from ddtui.bench.prompts import load_prompts
 from ddtui.cli.live import Watched
+from ddtui.cli.sweep_work import values_on
 from ddtui.control.controller import Controller
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.change_record import ChangeRecord
@@ -25,7 +26,7 @@ from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estim
 from ddtui.experiments.leaving import Baseline
 from ddtui.experiments.matching import Circumstances
 from ddtui.experiments.order import Item
-from ddtui.experiments.plan_known import circumstances, rate_of, values_in_force
+from ddtui.experiments.plan_known import circumstances, rate_of
 from ddtui.hosts.base import HostError
 from ddtui.store import Store
 from ddtui.ui.queue_source import Result
@@ -217,14 +218,13 @@ class Known:
         base = base_of(settings) or self._launch
         if base is None:
             return {}
-        snapshot = self._source.snapshot_now() if base == self._launch else None
-        return values_in_force(base, self._source.engine, snapshot)
+        return values_on(base, self._launch or base, self._source, settings)
 
     def circumstances(self, kept: Kept) -> Circumstances:
         """What bears on matching."""
         base = base_of(kept.settings) or self._launch
-        values = self.values(kept.settings)
-        return circumstances(values, kept.complete, "" if base is None else key_of(base))
+        values, key = self.values(kept.settings), "" if base is None else key_of(base)
+        return circumstances(values, kept.complete, key, kept.settings.in_force.limits)
 
 
 def _content(request: Request) -> bytes:

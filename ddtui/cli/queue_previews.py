@@ -28,6 +28,7 @@ from ddtui.core.launch import Value
 from ddtui.experiments.grid import expand
 from ddtui.experiments.matching_like import CannotMatch, choices, shapes
 from ddtui.experiments.naming import retitled, shown
+from ddtui.experiments.plan_known import knobs_known
 from ddtui.experiments.worked import Worked
 from ddtui.hosts.base import HostError
 from ddtui.store import StoreError
@@ -115,12 +116,9 @@ class Previews:
         kept = self._reader.kept
         if kept is None:
             return {}
-        found: dict[str, Value] = dict(self._reader.known.values(kept.settings))
+        values = self._reader.known.values(kept.settings)
         measured = next((each for each in kept.measurements if each.id == old.measurement), None)
-        for name, value in (measured.knobs if measured is not None else {}).items():
-            if value.isascii() and value.isdecimal():
-                found[name] = int(value)
-        return found
+        return {**values, **knobs_known(old, kept.settings.in_force, measured)}
 
 
 def config_problem(error: ConfigError) -> ControlProblem:

@@ -17,9 +17,9 @@ from ddtui.config.load import Loaded
 from ddtui.control.controller import Controller, operator
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
-from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
+from ddtui.core.experiment import Experiment, ExperimentState, InForce, QueueSettings
 from ddtui.core.generation import Prompt
-from ddtui.core.launch import Launch
+from ddtui.core.launch import Launch, Request, Value
 from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.snapshot import ReadinessState
@@ -28,7 +28,14 @@ from ddtui.experiments.eta import Estimate, bench_estimate, load_estimate, queue
 from ddtui.experiments.grid import expand
 from ddtui.experiments.leaving import Baseline
 from ddtui.experiments.order import Item
-from ddtui.experiments.plan_known import circumstances, rate_of, usable_again, values_in_force
+from ddtui.experiments.plan_known import (
+    circumstances,
+    knobs_of,
+    knobs_planned,
+    rate_of,
+    usable_again,
+    values_in_force,
+)
 from ddtui.experiments.plan_sweep import Arranged, arranged, items_of, planned, with_baseline
 from ddtui.experiments.queue import Queue
 from ddtui.experiments.worked import Worked
@@ -80,8 +87,9 @@ async def _work_out(
     base = _base(kept.settings) or launch
     base_key, now_key = _key(base), _key(launch)
     snapshot = source.snapshot_now()
-    values = values_in_force(base, source.engine, snapshot if base == launch else None)
-    known = circumstances(values, kept.measurements, base_key)
+    values = values_on(base, launch, source, kept.settings)
+    limits = (await control.plan(Request(), base)).limits
+    known = circumstances(values, kept.measurements, base_key, limits)
     presets = presets_for(asked.loaded, source.name)
     expansion = expand(asked.sweep, presets.request, values, known)
     total = len(expansion.combinations)
@@ -89,6 +97,7 @@ async def _work_out(
         expansion.combinations,
         lambda request: control.plan(request, base),
         lambda done: on_done(done, total),
+        lambda request, after: knobs_planned(after, source.engine, request, values),
     )
     found = with_baseline(asked.sweep, found, base_key)
     running = snapshot.readiness.state is ReadinessState.READY
@@ -122,6 +131,7 @@ async def _work_out(
         before=len(before),
         eta=eta,
         checked=True,
+        in_force=InForce(knobs=knobs_of(values), limits=limits),
         reusable=sum(each.runs and measured.get(each.key) is not None for each in found),
     )
 
@@ -170,6 +180,18 @@ def _base(settings: QueueSettings) -> Launch | None:
         return msgspec.convert(settings.baseline, Baseline).launch
     except msgspec.ValidationError:
         return None  # the runner records it anew too
+
+
+def values_on(
+    base: Launch, launch: Launch, source: Watched, settings: QueueSettings
+) -> dict[str, Value]:
+    """Settings that experiments are made on; `launch` is what the unit is configured as now.
+
+    What the server chose itself is seen while it runs with `base`; else it is as it was seen then.
+    """
+    if base == launch:
+        return values_in_force(base, source.engine, source.snapshot_now())
+    return {**settings.in_force.knobs, **values_in_force(base, source.engine)}
 
 
 def _key(launch: Launch) -> str:
@@ -235,6 +257,8 @@ def queued(
     try:
         queue = Queue(store, target.name, worked.simulated, operator())
         added = queue.add(drafts(queue, worked.sweep, worked.plan, worked.arranged, held=held))
+        if worked.in_force is not None:
+            queue.know(worked.in_force)
         return added, queue.listed()
     finally:
         store.close()
@@ -258,6 +282,7 @@ def drafts(
             note=_note(each.again, each.combination.control),
             match=each.combination.match,
             configuration=each.key,
+            knobs=each.knobs,
             measurement="" if each.measured is None else each.measured.id,
             reused=each.measured is not None,
         )

@@ -18,7 +18,7 @@ from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.core.redact import is_secret_name, redact_argv
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import clean
-from ddtui.engines.sglang.checks import CheckContext, check
+from ddtui.engines.sglang.checks import CheckContext, check, limits
 from ddtui.engines.sglang.flags import models
 from ddtui.engines.sglang.planning import plan as work_out
 from ddtui.engines.sglang.server_flags import ServerFlags, from_server_info, with_types
@@ -89,23 +89,22 @@ class Planner:
             base or before, request, server, overrides=self._knobs, against=before
         )
         info = snapshot.server_info
-        checked = check(
-            CheckContext(
-                before=before,
-                after=after,
-                server=server,
-                report=info.arguments if info is not None else {},
-                report_version=info.version if info is not None else "",
-                drafter_config=await self._drafter_config(after.argv, snapshot),
-                last_load=self._last_load(after.argv),
-                gpus=tuple(view.gpu for view in snapshot.gpus),
-                processes=snapshot.processes,
-                listener=snapshot.listener,
-                disk_free=await self._disk_free(after.environment),
-            )
+        context = CheckContext(
+            before=before,
+            after=after,
+            server=server,
+            report=info.arguments if info is not None else {},
+            report_version=info.version if info is not None else "",
+            drafter_config=await self._drafter_config(after.argv, snapshot),
+            last_load=self._last_load(after.argv),
+            gpus=tuple(view.gpu for view in snapshot.gpus),
+            processes=snapshot.processes,
+            listener=snapshot.listener,
+            disk_free=await self._disk_free(after.environment),
         )
         seen = await self.in_sight(command, after)
-        return Plan(request, before, after, changes, (*findings, *checked, *seen, *notes))
+        found = (*findings, *check(context), *seen, *notes)
+        return Plan(request, before, after, changes, found, limits(context))
 
     async def in_sight(self, command: UnitCommand, after: Launch) -> tuple[Finding, ...]:
         """Whether the drop-in will show everybody a secret that the unit keeps to itself."""

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import msgspec
 
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.launch import Request
+from ddtui.core.launch import Limits, Request, Value
 
 
 class ExperimentState(enum.StrEnum):
@@ -78,6 +78,8 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """How often it was begun."""
     configuration: str = ""
     """Key of the server's configuration, once it was planned on the host."""
+    knobs: dict[str, Value] = {}
+    """As it was planned on the host, by name: those too that its request leaves to the server."""
     change: str = ""
     """Id of the reconfiguration that brings its configuration into force; empty for none needed."""
     measurement: str = ""
@@ -99,6 +101,14 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Ended, and taken off the queue's list; its measurement stays in the results."""
 
 
+class InForce(msgspec.Struct, frozen=True, kw_only=True):
+    """What a queue's experiments are made on, as far as matching needs it without the host."""
+
+    knobs: dict[str, Value] = {}
+    """By name: set by flags, or chosen by the server itself."""
+    limits: Limits = Limits()
+
+
 class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     """What holds for a whole queue."""
 
@@ -110,6 +120,9 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     baseline: dict[str, Any] = {}
     """What was in force when the queue began (`ddtui.experiments.leaving.Baseline`): the requests
     of its experiments are made on it. Empty while no run of it has begun."""
+    in_force: InForce = InForce()
+    """As the host told it when a sweep was worked out, or when the queue began. Empty where it was
+    not asked, and once the queue has left the unit in something else."""
     stop: str = ""
     """Who wants the runner to stop, wherever it runs; empty for nobody."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import enum
 import re
+from collections.abc import Mapping
 from difflib import get_close_matches
 
 import msgspec
@@ -102,6 +103,18 @@ def knob_name(name: str) -> str | None:
     plain = name.strip().lower().replace("-", "_").replace(" ", "_")
     plain = _OTHER_NAMES.get(plain, plain)
     return plain if plain in KNOBS else None
+
+
+def by_name(shown: Mapping[str, str]) -> dict[str, str]:
+    """Knobs by their own names, from how an engine labels them (`block size`, `top-k`).
+
+    What is no knob of `KNOBS` keeps its label, as one word. Of two labels of one knob the first
+    one counts.
+    """
+    found: dict[str, str] = {}
+    for label, value in shown.items():
+        found.setdefault(knob_name(label) or label.strip().replace(" ", "_"), value)
+    return found
 
 
 def nearest_knob(name: str) -> str:

@@ -70,6 +70,17 @@ class Finding(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What a launch and its drafter bear. None and empty: not known."""
+
+    trained_block: int | None = None
+    """Block size that the drafter was trained with."""
+    max_running: int | None = None
+    """Most requests that run at once."""
+    graph_widths: tuple[int, ...] = ()
+    """Nodes with the root that CUDA graphs of a verification are captured for."""
+
+
 class Plan(msgspec.Struct, frozen=True):
     """A reconfiguration worked out and checked, before anything is done."""
 
@@ -78,6 +89,8 @@ class Plan(msgspec.Struct, frozen=True):
     after: Launch
     changes: tuple[Change, ...]
     findings: tuple[Finding, ...]
+    limits: Limits = Limits()
+    """Of the launch after the change."""
 
     @property
     def blocked(self) -> bool:

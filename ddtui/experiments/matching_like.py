@@ -40,10 +40,7 @@ def like(
     """
     match = None
     if policy is not None:
-        reference, block, topk = shapes(experiment.request, changes, in_force or {})
-        found = matched(policy, reference, block, topk, _with_window(experiment, changes, known))
-        if found.value is None:
-            raise CannotMatch(f"{policy} gives no budget: {'; '.join(found.errors)}")
+        reference, found = matched_like(experiment, changes, policy, in_force=in_force, known=known)
         changes = merged(changes, Request(knobs={"budget": found.value}))
         match = found.as_match(reference)
     elif experiment.match is not None and experiment.match.knob not in changes.knobs:
@@ -61,6 +58,22 @@ def like(
         match=match,
         like=experiment.id,
     )
+
+
+def matched_like(
+    experiment: Experiment,
+    changes: Request,
+    policy: str,
+    *,
+    in_force: Mapping[str, Value] | None = None,
+    known: Circumstances | None = None,
+) -> tuple[Shape, Matched]:
+    """What is matched, and the budget that a policy gives. Raises CannotMatch."""
+    reference, block, topk = shapes(experiment.request, changes, in_force or {})
+    found = matched(policy, reference, block, topk, _with_window(experiment, changes, known))
+    if found.value is None:
+        raise CannotMatch(f"{policy} gives no budget: {'; '.join(found.errors)}")
+    return reference, found
 
 
 def choices(
@@ -88,7 +101,10 @@ def shapes(
     sizes = {name: before.get(name) for name in ("block_size", "budget", "topk")}
     for name in ("block_size", "budget"):
         if not isinstance(sizes[name], int):
-            raise CannotMatch(f"matching needs to know the {name} that it had before")
+            raise CannotMatch(
+                f"matching needs to know the {name} that it has: it sets none, and its host was not"
+                f" asked yet. Set {name} on it, or let `ddtui sweep` or `ddtui run` ask the host"
+            )
     reference = Shape(**{name: size for name, size in sizes.items() if isinstance(size, int)})
     topk = changes.knobs.get("topk", reference.topk)
     return reference, block, topk if isinstance(topk, int) else None

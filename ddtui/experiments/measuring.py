@@ -10,6 +10,7 @@ import msgspec
 
 from ddtui.bench.errors import BenchError, ConnectionLost, NothingSucceeded
 from ddtui.config.api_key import ApiKeyError
+from ddtui.core.knobs import by_name
 from ddtui.core.launch import Launch
 from ddtui.core.measurement import Cell, CodingResult, Measurement, Provenance
 from ddtui.core.samples import LinkState
@@ -127,7 +128,7 @@ class Measuring:
             provenance=seen_meanwhile(base, witness, foreign),
             disturbed=_disturbed(self.measurement.disturbed, foreign),
         )
-        await asyncio.to_thread(around.measured.put, self.measurement)
+        await self._put(self.measurement)
         await self._same()
 
     async def _coding(self) -> None:
@@ -143,7 +144,7 @@ class Measuring:
         await self._guarded(work(), None, _nothing)
         await self._same()
         self.measurement = msgspec.structs.replace(self.measurement, coding=found[0])
-        await asyncio.to_thread(self._around.measured.put, self.measurement)
+        await self._put(self.measurement)
 
     async def _settle(self) -> None:
         """Be sure of the invocation; what was measured of another one does not count."""
@@ -168,9 +169,9 @@ class Measuring:
                 self._around.tools.prompts_hash(plan),
                 watching.engine.name,
             ),
-            knobs=dict(snapshot.engine.knobs),
+            knobs=by_name(snapshot.engine.knobs),
         )
-        await asyncio.to_thread(self._around.measured.put, self.measurement)
+        await self._put(self.measurement)
 
     async def _keep(self, cell: Cell, meanwhile: Provenance) -> None:
         """Keep a whole cell, once it is sure that the same invocation gave it."""
@@ -182,9 +183,15 @@ class Measuring:
             key=lambda each: order.index(each.concurrency) if each.concurrency in order else 0,
         )
         kept = msgspec.structs.replace(self.measurement, cells=tuple(cells), provenance=meanwhile)
-        await asyncio.to_thread(self._around.measured.put, kept)
+        await self._put(kept)
         self.measurement = kept
         self._on_cell(cell)
+
+    async def _put(self, measurement: Measurement) -> None:
+        """Keep it; refused (Stale) where another runner has taken its experiment over."""
+        around = self._around
+        who = around.runner if measurement.experiment else None
+        await asyncio.to_thread(around.measured.put, measurement, who=who)
 
     async def _guarded(
         self,

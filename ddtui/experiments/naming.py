@@ -35,6 +35,7 @@ def shown(experiment: Experiment) -> Experiment:
     return msgspec.structs.replace(
         experiment,
         request=redacted(experiment.request),
+        knobs=redact_mapping(experiment.knobs),
         title=safe_text(experiment.title, LONGEST_TITLE),
         hypothesis=safe_text(experiment.hypothesis, len(experiment.hypothesis)),
         note=safe_text(experiment.note, len(experiment.note)),

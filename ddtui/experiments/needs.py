@@ -72,7 +72,7 @@ class Measured(Protocol):
         """See Measurements."""
         ...
 
-    def put(self, measurement: Measurement) -> None:
+    def put(self, measurement: Measurement, *, who: str | None = None) -> None:
         """See Measurements."""
         ...
 

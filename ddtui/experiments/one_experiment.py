@@ -12,12 +12,13 @@ import msgspec
 from ddtui.bench.progress import Progress
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.experiment import Experiment, ExperimentState, Step
-from ddtui.core.launch import Launch
+from ddtui.core.launch import Launch, Value
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
 from ddtui.core.redact import redact_text
 from ddtui.experiments.bringing import AGAIN_AFTER, Bringing
 from ddtui.experiments.measuring import Cancelled, Disrupted, Measuring, Unmeasurable
 from ddtui.experiments.needs import Around
+from ddtui.experiments.plan_known import knobs_planned
 from ddtui.experiments.running import Action, Decision, decide
 
 Tell = Callable[..., None]
@@ -186,6 +187,7 @@ class OneExperiment:
             measurement=new_id if new_id and not self.experiment.reused else uuid.uuid4().hex,
             reused=False,
             configuration=bringing.configuration,
+            knobs=self._knobs(),
             reloaded=self._reloaded,
         )
         measurement = kept or Measurement(
@@ -260,7 +262,15 @@ class OneExperiment:
         self._tell("step", self.experiment, step=step)
 
     async def _note(self, *, change: str) -> None:
-        await self._step("loading", change=change)
+        await self._step("loading", change=change, knobs=self._knobs())
+
+    def _knobs(self) -> dict[str, Value]:
+        """What it has by its plan; what the server chooses itself as it was known before."""
+        plan, experiment = self._bringing.plan, self.experiment
+        if plan is None:
+            return experiment.knobs
+        engine = self._around.watching.engine
+        return knobs_planned(plan.after, engine, experiment.request, experiment.knobs)
 
     async def _is_cancelled(self) -> bool:
         now = await asyncio.to_thread(self._around.queue.get, self.experiment.id)

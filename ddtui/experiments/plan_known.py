@@ -6,10 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
 
 from ddtui.core.engine import Engine
-from ddtui.core.knobs import BadValue, knob_name, knob_text
-from ddtui.core.launch import Launch, Value
+from ddtui.core.experiment import Experiment, InForce
+from ddtui.core.knobs import KNOBS, BadValue, by_name, knob_text
+from ddtui.core.launch import Launch, Limits, Request, Value
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
-from ddtui.core.snapshot import Snapshot
+from ddtui.core.snapshot import ReadinessState, Snapshot
+from ddtui.experiments.knob_values import TIED
 from ddtui.experiments.matching import Circumstances, Point
 
 
@@ -34,11 +36,56 @@ def values_in_force(
     return found
 
 
+def knobs_of(values: Mapping[str, Value]) -> dict[str, Value]:
+    """The knobs among settings."""
+    return {name: value for name, value in values.items() if name in KNOBS}
+
+
+def in_force_now(launch: Launch, engine: Engine, snapshot: Snapshot, before: InForce) -> InForce:
+    """What experiments are made on, once a queue begins with `launch`.
+
+    What the server chose itself is as it reports it while it is ready, else as it did `before`.
+    """
+    ready = snapshot.readiness.state is ReadinessState.READY
+    values = values_in_force(launch, engine, snapshot if ready else None)
+    knobs = knobs_of(values) if ready else {**before.knobs, **knobs_of(values)}
+    return InForce(knobs=knobs, limits=before.limits)
+
+
+def knobs_planned(
+    after: Launch, engine: Engine, request: Request, before: Mapping[str, Value]
+) -> dict[str, Value]:
+    """Knobs of a planned launch, by name.
+
+    What the server chooses itself is as it was `before`, on the launch that the request is made on,
+    except for what the request takes away, and what follows a block size that it sets.
+    """
+    away = {name for name, value in request.knobs.items() if value is None}
+    if "block_size" in request.knobs:
+        away.update(TIED["block_size"])
+    kept = {name: value for name, value in knobs_of(before).items() if name not in away}
+    return kept | knobs_of(values_in_force(after, engine))
+
+
+def knobs_known(
+    experiment: Experiment, in_force: InForce, measured: Measurement | None
+) -> dict[str, Value]:
+    """Knobs of an experiment without its host: as measured, else as planned, else as in force.
+
+    A knob that nothing tells is left out.
+    """
+    if measured is not None and measured.knobs:
+        return _knobs(measured.knobs)
+    asked = experiment.request.knobs
+    found = {**in_force.knobs, **experiment.knobs, **asked}
+    return {name: value for name, value in found.items() if value is not None}
+
+
 def _knobs(shown: Mapping[str, str]) -> dict[str, Value]:
     """Knobs by their own names, from how an engine names and shows them."""
     found: dict[str, Value] = {}
-    for label, text in shown.items():
-        if (name := knob_name(label)) is not None:
+    for name, text in by_name(shown).items():
+        if name in KNOBS:
             try:
                 found[name] = knob_text(name, text)
             except BadValue:
@@ -47,16 +94,27 @@ def _knobs(shown: Mapping[str, str]) -> dict[str, Value]:
 
 
 def circumstances(
-    values: Mapping[str, Value], measurements: Sequence[Measurement], base_key: str
+    values: Mapping[str, Value],
+    measurements: Sequence[Measurement],
+    reference: str,
+    limits: Limits | None = None,
 ) -> Circumstances:
-    """What matching is told: what was measured, and how the configuration in force did."""
+    """What matching is told: what was measured, how the one to match did, what its host bears.
+
+    `values` are the settings that the one to match has, `reference` is the key of its
+    configuration; empty where that is not known.
+    """
+    limits = limits or Limits()
     complete = [each for each in measurements if each.state is MeasurementState.COMPLETE]
-    mine = next((each for each in complete if base_key and each.configuration == base_key), None)
+    mine = next((each for each in complete if reference and each.configuration == reference), None)
     cell = None if mine is None else _alone(mine)
-    running = values.get("max_running")
+    running, window = values.get("max_running", limits.max_running), values.get("window")
     reached = cell.acceptance_length.median if cell and cell.acceptance_length else None
     return Circumstances(
+        window=window if isinstance(window, int) else None,
+        trained_block=limits.trained_block,
         max_running=running if isinstance(running, int) else None,
+        graph_widths=limits.graph_widths,
         acceptance=reached,
         positions=cell.positions if cell is not None else (),
         points=tuple(_points(complete, values)),

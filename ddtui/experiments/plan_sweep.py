@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import msgspec
 
 from ddtui.core.configuration_key import configuration_key
-from ddtui.core.launch import Change, Level, Plan, Request
+from ddtui.core.launch import Change, Launch, Level, Plan, Request, Value
 from ddtui.core.measurement import Measurement
 from ddtui.core.sweep import Sweep
 from ddtui.experiments.grid import Combination, marked
@@ -22,6 +22,8 @@ AT_ONCE = 4
 
 PlanOf = Callable[[Request], Awaitable[Plan]]
 """`Controller.plan` on the launch that the queue's experiments are made on."""
+KnobsOf = Callable[[Request, Launch], dict[str, Value]]
+"""Knobs that a launch has, which was planned for a request."""
 MeasuredBefore = Callable[[str], Measurement | None]
 """An earlier measurement that may be used again, by the key of its configuration."""
 
@@ -35,6 +37,8 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
     blocked: tuple[str, ...] = ()
     """Why it cannot be loaded; empty for one that can."""
     warnings: tuple[str, ...] = ()
+    knobs: dict[str, Value] = {}
+    """By name, those too that it leaves to the server."""
     changes: tuple[Change, ...] = ()
     """Against what is configured now."""
     same_as: str = ""
@@ -64,10 +68,12 @@ async def planned(
     combinations: Sequence[Combination],
     plan_of: PlanOf | None,
     on_done: Callable[[int], None] | None = None,
+    knobs_of: KnobsOf | None = None,
 ) -> list[Planned]:
     """Each combination worked out and checked on the host; without `plan_of` only as it is.
 
-    `on_done` is told how many are. Raises what `plan_of` raises.
+    `on_done` is told how many are. `knobs_of` tells what a planned launch has. Raises what
+    `plan_of` raises.
     """
     gate, done = asyncio.Semaphore(AT_ONCE), 0
 
@@ -79,7 +85,9 @@ async def planned(
             found = Planned(combination=combination, warnings=combination.warnings)
         else:
             async with gate:
-                found = _checked(combination, await plan_of(combination.request))
+                plan = await plan_of(combination.request)
+            knobs = {} if knobs_of is None else knobs_of(combination.request, plan.after)
+            found = msgspec.structs.replace(_checked(combination, plan), knobs=knobs)
         done += 1
         if on_done is not None:
             on_done(done)

@@ -19,6 +19,7 @@ from ddtui.core.experiment import (
     WAITING,
     Experiment,
     ExperimentState,
+    InForce,
     Leave,
     Match,
     Place,
@@ -235,6 +236,7 @@ class Queue:
             # What was worked out for it, or measured earlier, is another one's by now.
             same = request == now.request and measured_by == now.plan
             stale: dict[str, Any] = {"configuration": "", "measurement": "", "reused": False}
+            stale["knobs"] = {}
             return msgspec.structs.replace(
                 now,
                 request=request,
@@ -332,6 +334,10 @@ class Queue:
     def leave(self, which: Leave) -> QueueSettings:
         """Say in which configuration the unit is left once all is done."""
         return self._settings(leave=which)
+
+    def know(self, in_force: InForce) -> QueueSettings:
+        """Keep what experiments are made on, so that matching can do without the host."""
+        return self._settings(in_force=in_force)
 
     def _settings(self, **to: Any) -> QueueSettings:
         return self._store.change_settings(self.host, simulated=self.simulated, **to)

@@ -22,6 +22,7 @@ from ddtui.experiments.comparison import (
 from ddtui.experiments.grouping import Group, cell_at, work_in_words, work_of
 from ddtui.experiments.intervals import usable
 from ddtui.experiments.knob_values import in_words, numeric
+from ddtui.experiments.naming import value_text
 from ddtui.experiments.reproducing import commands_of
 
 RowState = Literal["measured", "partial", "running", "failed"]
@@ -215,9 +216,8 @@ def _failed_experiment(
 ) -> Row:
     command, left_out = commands_of(around.host, experiment, measured)
     cause = experiment.cause or {}
-    knobs = {
-        name: str(value) for name, value in experiment.request.knobs.items() if value is not None
-    }
+    planned = {**experiment.knobs, **experiment.request.knobs}
+    knobs = {name: value_text(value) for name, value in planned.items() if value is not None}
     title = str(cause.get("title") or (measured.cause if measured else "") or "cause not recorded")
     return Row(
         title=experiment.title or in_words(knobs.items()),

@@ -13,7 +13,7 @@ import msgspec
 from ddtui.bench.progress import Progress
 from ddtui.control.drop_in import stamp
 from ddtui.core.change_record import ChangeRecord, StepRecord
-from ddtui.core.experiment import Experiment, ExperimentState
+from ddtui.core.experiment import Experiment, ExperimentState, InForce
 from ddtui.core.launch import Request
 from ddtui.experiments.leaving import (
     Baseline,
@@ -25,6 +25,7 @@ from ddtui.experiments.leaving import (
 )
 from ddtui.experiments.needs import Around
 from ddtui.experiments.one_experiment import OneExperiment
+from ddtui.experiments.plan_known import in_force_now
 from ddtui.experiments.presence import present, sole_runner
 from ddtui.experiments.report import Ending, OnEvent, RunEvent, RunnerView, time_left
 from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
@@ -287,7 +288,12 @@ class Runner:
                 self._wait_for(error.what)
                 await asyncio.sleep(AGAIN_AFTER)
         found = Baseline(launch=launch, at=around.watching.clock(), unit=around.unit())
-        await self._settings(baseline=msgspec.to_builtins(found))
+        host, snapshot = around.host, around.watching.snapshot()
+        settings = await asyncio.to_thread(
+            around.queue.settings, host.name, simulated=host.simulated
+        )
+        in_force = in_force_now(launch, around.watching.engine, snapshot, settings.in_force)
+        await self._settings(baseline=msgspec.to_builtins(found), in_force=in_force)
         return found
 
     async def _leave(self) -> tuple[str, str]:
@@ -308,7 +314,7 @@ class Runner:
             trouble = f"{trouble}; and the baseline: {again}" if again else trouble
         if again:
             return "", trouble
-        await self._settings(baseline={})
+        await self._settings(baseline={}, in_force=InForce())
         self._tell("left", text=wanted.words)
         return wanted.words, trouble
 

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from ddtui.core.experiment import Experiment, Match
+from ddtui.core.knobs import by_name
 from ddtui.core.measurement import Cell, CodingResult, Measurement, Provenance, Spread
 from ddtui.core.redact import redact_argv, redact_environment, redact_mapping, safe_text
 
@@ -40,7 +41,7 @@ def measurement(found: Measurement) -> Measurement:
         found,
         unit=name(found.unit),
         title=name(found.title),
-        knobs={name(knob): name(value) for knob, value in found.knobs.items()},
+        knobs={name(knob): name(value) for knob, value in by_name(found.knobs).items()},
         plan=msgspec.structs.replace(
             found.plan,
             name=name(found.plan.name),

@@ -11,6 +11,7 @@ import msgspec
 from ddtui.control.drop_in import stamp
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
+from ddtui.core.knobs import by_name
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.experiments.measuring import Disrupted, Measuring, Unmeasurable
 from ddtui.experiments.needs import Around, OnProgress
@@ -20,7 +21,7 @@ from ddtui.experiments.running import MOST_FAILURES, Standing, standing
 from ddtui.hosts.base import HostError
 
 AGAIN_AFTER = 2.0
-_TITLE = {"algorithm", "block size", "budget", "top-k", "window"}
+_TITLE = {"algorithm", "block_size", "budget", "topk", "window"}
 """Knobs that name a configuration for which nobody has given a title."""
 _WORDS = {
     Standing.OTHER: "the engine does not run as its unit is configured",
@@ -75,8 +76,10 @@ async def measure_now(
         simulated=around.host.simulated,
         unit=around.unit(),
         configuration=configuration_key(launch.argv, launch.environment),
-        title=", ".join(
-            f"{name} {value}" for name, value in snapshot.engine.knobs.items() if name in _TITLE
+        title=" ".join(
+            f"{name} {value}"
+            for name, value in by_name(snapshot.engine.knobs).items()
+            if name in _TITLE
         ),
         plan=plan,
         began=began,

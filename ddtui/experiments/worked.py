@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.experiment import InForce
 from ddtui.core.sweep import Sweep
 from ddtui.experiments.eta import Leg, QueueEta
 from ddtui.experiments.grid import Expansion
@@ -26,6 +27,8 @@ class Worked(msgspec.Struct, frozen=True, kw_only=True):
     """Of these, then of the sweep's."""
     checked: bool
     """Whether the host was asked."""
+    in_force: InForce | None = None
+    """What it is made on; None where the host was not asked."""
     reusable: int = 0
     """How many were measured by this plan already."""
 

@@ -37,7 +37,8 @@ from ddtui.store.tables import experiments as table
 from ddtui.store.tables import queues
 
 RUNNERS_OWN = (
-    *("state", "configuration", "change", "measurement", "reused", "reloaded", "cause", "ended"),
+    *("state", "configuration", "knobs", "change", "measurement", "reused", "reloaded"),
+    *("cause", "ended"),
 )
 """What a runner says of an experiment when it ends. The rest may have been edited meanwhile."""
 _RUNNING = frozenset({ExperimentState.RUNNING})

@@ -19,6 +19,11 @@ _FULL = 0.98
 _BUCKETS = "speculative-ddtree-cuda-graph-buckets"
 
 
+def graph_widths(view: View) -> tuple[int, ...]:
+    """Verify widths that graphs are captured for, where a flag names them."""
+    return tuple(int(word) for word in re.findall(r"\d{1,9}", view.text(_BUCKETS)))
+
+
 @rule("width-beyond-graphs", "a pass wider than every captured graph runs without one, slowly")
 def width_beyond_graphs(view: View, say: Say) -> Iterator[Finding]:
     """A verify width, or a batch, that no captured CUDA graph covers."""
@@ -26,7 +31,7 @@ def width_beyond_graphs(view: View, say: Say) -> Iterator[Finding]:
     if view.algorithm and any(map(view.on, ("disable-cuda-graph", "disable-decode-cuda-graph"))):
         yield say.warning("CUDA graphs are off: each verification is launched kernel by kernel")
         return
-    buckets = [int(word) for word in re.findall(r"\d{1,9}", view.text(_BUCKETS))]
+    buckets = graph_widths(view)
     if buckets and budget is not None and budget + 1 > max(buckets):
         yield say.warning(
             f"verify width {budget + 1} (budget {budget} and the root) is beyond the largest graph"

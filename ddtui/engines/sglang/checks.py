@@ -7,12 +7,12 @@ in `check_speculation`, memory, ports and disks in `check_resources`.
 
 from __future__ import annotations
 
-from ddtui.core.launch import Finding, Level
+from ddtui.core.launch import Finding, Level, Limits
 from ddtui.engines.sglang import check_flags, check_resources, check_speculation
 from ddtui.engines.sglang.check_context import RULES, CheckContext, View
 from ddtui.engines.sglang.command import NotEditable
 
-__all__ = ["PARTS", "CheckContext", "check"]
+__all__ = ["PARTS", "CheckContext", "check", "limits"]
 
 PARTS = (check_flags, check_speculation, check_resources)
 """The modules whose rules are registered by importing them."""
@@ -35,3 +35,16 @@ def check(context: CheckContext) -> tuple[Finding, ...]:
         )
     found = [finding for rule in RULES.values() for finding in rule(view)]
     return tuple(sorted(found, key=lambda finding: _ORDER[finding.level]))
+
+
+def limits(context: CheckContext) -> Limits:
+    """What a launch and its drafter bear, as far as it is known."""
+    try:
+        view = View(context)
+    except NotEditable:
+        return Limits()
+    return Limits(
+        trained_block=view.trained_block,
+        max_running=view.max_running(view.values),
+        graph_widths=check_resources.graph_widths(view),
+    )
