@@ -88,6 +88,8 @@ def _variable(change: Change, variables: Mapping[str, str]) -> Proof:
         taken = now == change.after or (now is not None and "redacted" in now)
     outcome = Outcome.IN_FORCE if taken else Outcome.UNREPORTED
     reason = "" if taken else "the unit's environment does not show it"
+    if taken and change.after is not None and MASK in change.after:
+        outcome, reason = Outcome.UNREPORTED, NOT_COMPARED
     return Proof(change.kind, change.name, change.after, now, outcome, reason, change.knob)
 
 
@@ -102,6 +104,8 @@ def _flag(change: Change, told: _Told, findings: Sequence[Finding]) -> Proof:
         started = told.otherwise[name]
         value = "no such flag" if started is None else clean(started, 200)
         return proof(Outcome.NOT_TAKEN, f"the server was started with {value}")
+    if wanted is not None and MASK in wanted and told.otherwise is not None:
+        return proof(Outcome.UNREPORTED, NOT_COMPARED)
     if wanted is None or resolved is None:
         if told.is_reported:
             return proof(Outcome.IN_FORCE)
@@ -140,6 +144,7 @@ def all_taken(proofs: Sequence[Proof]) -> bool:
     return all(each.outcome is not Outcome.NOT_TAKEN for each in proofs)
 
 
+NOT_COMPARED = "it is set; the values of secrets are not compared"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _LONGEST = 100_000
 """Characters of a value that are compared."""

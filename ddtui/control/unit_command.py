@@ -14,6 +14,7 @@ import msgspec
 
 from ddtui.control import exec_start
 from ddtui.control.exec_start import Command, ExecError, Token, Unresolved
+from ddtui.control.overruled import Overruled, overruled
 from ddtui.control.rewriting import pieces
 from ddtui.control.shell_command import NotSimple, ShellCommand, find_command, script_index
 from ddtui.control.unit_text import UnitFile, listed, single
@@ -80,6 +81,8 @@ class UnitCommand(msgspec.Struct, frozen=True):
     """The same without ddtui's own drop-in."""
     files_environment: dict[str, str]
     """Name to the file that sets it, for variables of EnvironmentFile=."""
+    overruled: Overruled
+    """What decides over the variables that ddtui's drop-in sets."""
     launch: Launch
     """The engine's argv, within its shell where there is one, and the unit's environment."""
 
@@ -121,8 +124,17 @@ class UnitCommand(msgspec.Struct, frozen=True):
             elif value is None:
                 environment.pop(name, None)
             else:
+                self._check_variable(name)
                 environment[name] = value
         return argv, environment
+
+    def _check_variable(self, name: str) -> None:
+        """That the drop-in can set a variable. Raises CommandRefused."""
+        if path := self.overruled.by(name):
+            raise CommandRefused(
+                f"{path} decides over {name}, and would hide a change",
+                f"change {name} in {path} by hand, or take it out of there",
+            )
 
     def _with_script(self, script: str) -> Command:
         command = self.commands[self.engine]
@@ -143,6 +155,7 @@ class UnitCommand(msgspec.Struct, frozen=True):
             old = command.tokens[piece.token] if piece.token is not None else None
             name = self._own_variable(old) if old is not None else ""
             if old is not None and name:
+                self._check_variable(name)
                 changed[name] = exec_start.join_variable(piece.words or ())
                 tokens.append(old)
                 continue
@@ -246,6 +259,7 @@ def _read(
             environment=environment,
             base_environment=_environment([f for f in files if not _is_ours(f.path)], expand),
             files_environment=variables.sources,
+            overruled=overruled(files, DROP_IN_NAME),
             launch=Launch(words, environment | _assignments(words)),
         )
     raise _no_engine(unit, commands)

@@ -92,6 +92,9 @@ def test_a_secret_flag_is_kept_and_told_nowhere_but_in_the_drop_in() -> None:
         flags: dict[str, Value] = {"api-key": secret, "log-level": "debug"}
         record = await applied(world, flags=flags)
         assert secret in record.drop_in
+        outcomes = {each["name"]: each["outcome"] for each in record.proofs}
+        # Masked on both sides, it cannot be told from another.
+        assert outcomes == {"api-key": "not reported", "log-level": "in force"}
         kept = world.store.history("ct200")[0]
         assert kept.request["flags"]["log-level"] == "debug"
         for each in (kept, msgspec.structs.replace(kept, request={"flags": flags})):

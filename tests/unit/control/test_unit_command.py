@@ -162,6 +162,40 @@ def test_a_later_drop_in_would_hide_the_change() -> None:
         read_unit("llm.service", texts, SGLANG.is_command)
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        ("60-x.conf", "Environment=B=2 A=1"),
+        ("60-x.conf", "Environment=\nEnvironment=B=2"),
+        ("40-x.conf", "UnsetEnvironment=B A"),
+    ],
+)
+def test_a_variable_that_another_file_decides_over_is_refused(other: tuple[str, str]) -> None:
+    path = f"/e/llm.service.d/{other[0]}"
+    texts = [
+        UnitFile("/e/llm.service", f"[Service]\nExecStart={ENGINE} --a 1"),
+        UnitFile(path, f"[Service]\n{other[1]}"),
+    ]
+    command = read_unit("llm.service", texts, SGLANG.is_command)
+    after = Launch(command.launch.argv, {**command.launch.environment, "A": "2"})
+    with pytest.raises(CommandRefused, match=f"{path} decides over A") as refused:
+        command.lines(after)
+    assert path in refused.value.way_out
+    without = {k: v for k, v in command.launch.environment.items() if k != "A"}
+    command.lines(swap(command, "1", "2"))
+    command.lines(Launch(command.launch.argv, without))
+
+
+def test_flags_in_a_variable_of_a_later_file_are_refused() -> None:
+    texts = [
+        UnitFile("/e/llm.service", f"[Service]\nExecStart={ENGINE} $FLAGS"),
+        UnitFile("/e/llm.service.d/60-x.conf", '[Service]\nEnvironment="FLAGS=--a 1"'),
+    ]
+    command = read_unit("llm.service", texts, SGLANG.is_command)
+    with pytest.raises(CommandRefused, match="decides over FLAGS"):
+        command.lines(swap(command, "1", "2"))
+
+
 def test_several_commands_of_a_oneshot() -> None:
     command = unit(f"Type=oneshot\nExecStart=/bin/a 'x'\nExecStart={ENGINE} --a 1 ; /bin/b $$")
     lines = command.lines(swap(command, "1", "2"))
