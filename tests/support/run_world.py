@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import tempfile
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, cast
 
 from ddtui.bench.errors import ConnectionLost
@@ -32,6 +35,18 @@ from tests.support.scripted_host import PORT, UNIT, Script
 BLOCK = "speculative-dflash-block-size"
 BATCH = 3.0
 """Seconds that the bench takes for a cell."""
+
+
+@contextmanager
+def store_in_memory() -> Iterator[Store]:
+    """A store whose commits wait for no disk, where the system has a file system in memory."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as folder:
+        store = Store.open(Path(folder) / "ddtui.sqlite3")
+        try:
+            yield store
+        finally:
+            store.close()
 
 
 class Killed(BaseException):

@@ -17,7 +17,7 @@ from ddtui.core.measurement import MeasurementState
 from ddtui.experiments.presence import RunnerHeld
 from ddtui.experiments.report import RunEvent
 from ddtui.store import Store
-from tests.support.run_world import BLOCK, RunWorld
+from tests.support.run_world import BLOCK, RunWorld, store_in_memory
 from tests.support.scripted_host import Script
 from tests.support.virtual_time import in_virtual_time
 
@@ -26,10 +26,9 @@ Story = Callable[[RunWorld], Awaitable[None]]
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = Store.open(Path(tmp_path_factory.mktemp("store")) / "ddtui.sqlite3")
-    yield opened
-    opened.close()
+def store() -> Iterator[Store]:
+    with store_in_memory() as opened:
+        yield opened
 
 
 @pytest.fixture

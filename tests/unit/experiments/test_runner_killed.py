@@ -9,18 +9,17 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.store import Store
-from tests.support.run_world import BLOCK, RunWorld
+from tests.support.run_world import BLOCK, RunWorld, store_in_memory
 from tests.support.scripted_host import Script
 from tests.support.virtual_time import in_virtual_time
 
 SEEDS = 200
-PARTS = 4
+PARTS = 8
 """So that no test takes long."""
 PLAN = BenchPlan(concurrency=(1, 4))
 QUICK = BenchPlan(concurrency=(2,), coding=False)
@@ -37,10 +36,9 @@ def script() -> Script:
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    opened = Store.open(Path(tmp_path_factory.mktemp("store")) / "ddtui.sqlite3")
-    yield opened
-    opened.close()
+def store() -> Iterator[Store]:
+    with store_in_memory() as opened:
+        yield opened
 
 
 def queued(world: RunWorld) -> RunWorld:
