@@ -163,7 +163,7 @@ class CellRun:
 
     def _note_strangers(self, batch: Batch, server: ServerFigures) -> None:
         """Requests of others cost this bench its speed: the engine's counter tells of them."""
-        ours = sum(each.tokens or 0 for each in batch.exchanges)
+        ours = sum(_decoded(each) for each in batch.exchanges)
         whole = all(each.ok for each in batch.exchanges)
         if whole and server.tokens > ours * (1 + _FOREIGN):
             more = round(server.tokens - ours)
@@ -230,6 +230,12 @@ class CellRun:
 
 async def _nothing() -> None:
     return
+
+
+def _decoded(each: Exchange) -> int:
+    """What the engine counts for it at most: the last pass decodes beyond the answer's end too."""
+    tokens, counts = each.tokens or 0, each.speculation
+    return tokens if counts is None else max(tokens, counts.verifications + (counts.accepted or 0))
 
 
 def _median(values: Iterable[float | None]) -> float | None:

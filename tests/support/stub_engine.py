@@ -34,6 +34,8 @@ class Schedule:
     """Tokens of the first event."""
     reasoning: int = 0
     """Tokens of the beginning that are reasoning."""
+    beyond: int = 0
+    """Tokens that the last pass decodes beyond the answer's end: counted, and never sent."""
 
     def events(self) -> Iterator[tuple[float, int, int]]:
         """(Seconds since the request, new tokens, tokens so far)."""
@@ -49,8 +51,8 @@ class Schedule:
     def histogram(self) -> list[int]:
         """Verifications by accepted drafts."""
         found = [0] * (max(self.steps) + 1)
-        for _, new, _ in list(self.events())[1:]:
-            found[new - 1] += 1
+        for _, new, count in list(self.events())[1:]:
+            found[new - 1 + self.beyond * (count >= self.tokens)] += 1
         return found[: max(self.steps)]
 
     @property
@@ -183,6 +185,7 @@ class StubEngine:
             if last:
                 break
         self.generated += plan.tokens
+        self.decoded += plan.beyond
         self.verified += plan.speculation["spec_verify_ct"]
         send(chunk(b"data: [DONE]\n\n") + b"0\r\n\r\n")
         return None

@@ -278,6 +278,12 @@ def test_requests_of_others_are_told() -> None:
     assert any(note.startswith("disturbed: the engine generated") for note in cell.notes)
 
 
+def test_what_a_last_pass_decodes_beyond_the_end_is_of_no_others() -> None:
+    schedule = Schedule(steps=(5,), tokens=97, beyond=4)
+    (cell,) = measure(StubEngine(lambda _: schedule), plan())
+    assert cell.notes == ()
+
+
 def test_progress_shows_the_step_the_requests_and_the_rate() -> None:
     seen: list[Progress] = []
     measure(StubEngine(lambda _: Schedule(tokens=501)), plan(), on_progress=seen.append)
