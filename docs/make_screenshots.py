@@ -20,6 +20,7 @@ from ddtui.ui.app import DdtuiApp
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.source import ReconfigurationView, UiSettings
 from tests.ui.control_world import ROLLBACK, FakeControl, failed, history, in_force, running
+from tests.ui.results_world import GivenResults
 from tests.ui.scenes import NOW, SceneSource
 
 FOLDER = Path(__file__).parent / "screenshots"
@@ -58,6 +59,10 @@ SHOTS = {
     "presets-failed": Shot(
         "failed", keys=("4",), change=replace(failed(), ending="", ended=None, question=ROLLBACK)
     ),
+    "results": Shot("idle", keys=("6", "j", "j", "j", "j")),
+    "results-large": Shot("idle", size=LARGE, keys=("6", "j", "j", "j", "j")),
+    "results-light": Shot("idle", theme="ddtui-light", keys=("6", "c", "c")),
+    "results-pareto": Shot("idle", keys=("6", "v", "c", "c", "c")),
     "history": Shot(keys=("H",)),
     "history-details": Shot(keys=("H", "j", "j", "enter")),
 }
@@ -74,6 +79,7 @@ async def picture(shot: Shot) -> str:
         settings=UiSettings(theme=shot.theme),
         clock=lambda: NOW,
         control=control,
+        results=GivenResults(),
         key_clock=lambda: 0.0,
     )
     async with app.run_test(size=shot.size) as pilot:

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level, Plan, Request
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.queue_source import QueueSource
+from ddtui.ui.results_source import ResultsSource
 from ddtui.ui.source import (
     ControlProblem,
     PresetView,
@@ -299,6 +300,7 @@ def control_app(
     read_only: bool = False,
     key_clock: Callable[[], float] | None = None,
     queue: QueueSource | None = None,
+    results: ResultsSource | None = None,
     **settings: object,
 ) -> DdtuiApp:
     """The app on a scene, with a made-up control."""
@@ -309,6 +311,7 @@ def control_app(
         clock=lambda: NOW,
         control=control or FakeControl(),
         queue=queue,
+        results=results,
         read_only=read_only,
         **clock,  # type: ignore[arg-type]
     )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,11 @@ from ddtui.core.measurement import (
     Spread,
     Verdict,
 )
+from ddtui.experiments.results import ResultsView, results_view
+from ddtui.experiments.results_files import Form
 from ddtui.store import Store
 from ddtui.ui.app import DdtuiApp
-from ddtui.ui.results_source import ResultsSource
+from ddtui.ui.results_source import Asked, Found, ResultsProblem, ResultsSource
 from ddtui.ui.source import UiSettings
 from tests.ui.control_world import FakeControl
 from tests.ui.scenes import HOSTILE, NOW, SceneSource
@@ -214,6 +217,41 @@ def hostile() -> tuple[list[Measurement], list[Experiment]]:
             )
         )
     return measurements, experiments
+
+
+class GivenResults:
+    """Results that are there already: counts what it is asked, and waits where it is told to.
+
+    Every file that is to be written exists.
+    """
+
+    def __init__(self, kept: tuple[list[Measurement], list[Experiment]] | None = None) -> None:
+        self.view = results_view(HOST, *(campaign() if kept is None else kept))
+        self.reads: list[Asked] = []
+        self.looks = 0
+        self.now = 1
+        self.go = asyncio.Event()
+        self.go.set()
+        self.problem: ResultsProblem | None = None
+        self.exported: list[Path] = []
+
+    async def version(self) -> int:
+        self.looks += 1
+        if self.problem is not None:
+            raise self.problem
+        return self.now
+
+    async def read(self, asked: Asked) -> Found:
+        self.reads.append(asked)
+        await self.go.wait()
+        return Found(self.view, ("budgets", "later"))
+
+    async def there_already(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
+        return [file]
+
+    async def export(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
+        self.exported.append(file)
+        return [file]
 
 
 def stored(

@@ -24,9 +24,11 @@ from ddtui.ui.app import DdtuiApp
 from ddtui.ui.deliberate import SETTLE
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.monitor import MonitorScreen
+from ddtui.ui.screens.results import ResultsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from tests.ui.bursts import KEYS, SENT, burst, parsed, pause
 from tests.ui.control_world import ORPHANS, ROLLBACK, FakeControl, control_app, history, running
+from tests.ui.results_world import GivenResults
 
 BURSTS = int(os.environ.get("DDTUI_BURSTS", "300"))
 """Bursts in all."""
@@ -39,7 +41,10 @@ class Hammered:
     def __init__(self, scene: str, control: FakeControl | None = None) -> None:
         self.control = control or FakeControl()
         self.now = 1_000.0
-        self.app: DdtuiApp = control_app(scene, self.control, key_clock=lambda: self.now)
+        self.results = GivenResults()
+        self.app: DdtuiApp = control_app(
+            scene, self.control, key_clock=lambda: self.now, results=self.results
+        )
         self.left = 0
 
     async def send(self, messages: list[events.Event]) -> None:
@@ -114,6 +119,18 @@ def opened_by(*names: str) -> Open:
     return open_it
 
 
+async def replacing(hammered: Hammered) -> None:
+    """The question before a file is replaced."""
+    await opened_by("app.results")(hammered)
+    screen = hammered.app.screen
+    assert isinstance(screen, ResultsScreen)
+    screen._ask("export", "Write to:", "there.csv")
+    screen._export(Path("there.csv"))
+    await hammered.idle()
+    assert isinstance(hammered.app.screen, ConfirmScreen)
+    await hammered.wait(2.0)
+
+
 SCREENS: dict[str, tuple[str, Open]] = {
     "monitor": ("live", to_monitor),
     "log": ("live", opened_by("app.log")),
@@ -127,6 +144,10 @@ SCREENS: dict[str, tuple[str, Open]] = {
     "history": ("live", opened_by("app.history")),
     "history details": ("live", opened_by("app.history", "screen.open")),
     "waiting for a plan": ("idle", opened_by("app.presets", "screen.apply")),
+    "results": ("live", opened_by("app.results")),
+    "results filter": ("live", opened_by("app.results", "screen.filter")),
+    "results export": ("live", opened_by("app.results", "screen.export")),
+    "results, replace": ("live", replacing),
     "help": ("live", opened_by("app.presets", "app.help")),
     "palette": ("idle", opened_by("app.command_palette")),
     "apply, idle": ("idle", opened_by("app.presets", "screen.apply")),
@@ -202,6 +223,7 @@ async def test_bursts_begin_nothing(name: str, exits: list[str]) -> None:
             SENT["bursts"] += 1
             SENT["keys"] += sum(isinstance(each, events.Key) for each in some.events)
             assert hammered.control.begun == [], f"burst {number}"
+            assert hammered.results.exported == [], f"burst {number}"
             if name == "leave":
                 assert exits == [], f"burst {number}"
 
@@ -227,5 +249,6 @@ async def test_no_single_key_begins_anything(name: str, exits: list[str]) -> Non
             await hammered.send(some.events)  # type: ignore[arg-type]
             await hammered.wait(SETTLE + 5.0)
             assert hammered.control.begun == [], repr(key)
+            assert hammered.results.exported == [], repr(key)
             if name == "leave":
                 assert exits == [], repr(key)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,10 @@ import msgspec
 import pytest
 
 from ddtui.cli.results_source import StoredResults
-from ddtui.experiments.results import ResultsView
 from ddtui.experiments.results_files import Form, text_of
 from ddtui.store import Store
 from ddtui.ui.app import DdtuiApp
-from ddtui.ui.results_source import Asked, Found, ResultsProblem, ResultsSource
+from ddtui.ui.results_source import ResultsProblem, ResultsSource
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.reading import ReadingScreen
@@ -28,6 +26,7 @@ from tests.ui.control_world import FakeControl
 from tests.ui.results_world import (
     HOST,
     LONG,
+    GivenResults,
     campaign,
     cell,
     hostile,
@@ -339,43 +338,7 @@ async def test_what_is_measured_meanwhile_appears(file: Path) -> None:
         assert reader.title == before
 
 
-class Counted:
-    """A source that counts what it is asked, and waits where it is told to."""
-
-    def __init__(self, view: ResultsView) -> None:
-        self.view = view
-        self.reads: list[Asked] = []
-        self.looks = 0
-        self.now = 1
-        self.go = asyncio.Event()
-        self.go.set()
-        self.problem: ResultsProblem | None = None
-
-    async def version(self) -> int:
-        self.looks += 1
-        if self.problem is not None:
-            raise self.problem
-        return self.now
-
-    async def read(self, asked: Asked) -> Found:
-        self.reads.append(asked)
-        await self.go.wait()
-        return Found(self.view)
-
-    async def there_already(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
-        return []
-
-    async def export(self, view: ResultsView, form: Form, file: Path) -> Sequence[Path]:
-        raise ResultsProblem("cannot be written: No space left on device")
-
-
-def view_now() -> ResultsView:
-    from ddtui.experiments.results import results_view
-
-    return results_view(HOST, *campaign())
-
-
-def looked(reader: Reader, source: Counted, times: int) -> Callable[[], bool]:
+def looked(reader: Reader, source: GivenResults, times: int) -> Callable[[], bool]:
     """Whether the screen has looked again so often, to be asked with `until`."""
     most = source.looks + times
 
@@ -388,7 +351,7 @@ def looked(reader: Reader, source: Counted, times: int) -> Callable[[], bool]:
 
 
 async def test_results_are_read_only_when_something_changed() -> None:
-    source = Counted(view_now())
+    source = GivenResults()
     async with reading(source) as reader:
         await until(reader, looked(reader, source, 3))
         assert len(source.reads) == 1
@@ -398,7 +361,7 @@ async def test_results_are_read_only_when_something_changed() -> None:
 
 
 async def test_keys_answer_while_results_are_being_read() -> None:
-    source = Counted(view_now())
+    source = GivenResults()
     source.go.clear()
     reader = Reader(source)
     async with reader.app.run_test(size=(120, 40)) as pilot:
@@ -413,7 +376,7 @@ async def test_keys_answer_while_results_are_being_read() -> None:
 
 
 async def test_trouble_is_told_and_what_was_read_stays() -> None:
-    source = Counted(view_now())
+    source = GivenResults()
     async with reading(source) as reader:
         source.problem = ResultsProblem("the database is locked", "Wait for the other process.")
         await until(reader, looked(reader, source, 1))
@@ -469,7 +432,7 @@ async def test_read_only_leaves_all_of_it(file: Path) -> None:
 
 
 async def test_without_a_source_there_is_no_screen() -> None:
-    app = DdtuiApp(results_app(Counted(view_now())).source, clock=lambda: NOW)
+    app = DdtuiApp(results_app(GivenResults()).source, clock=lambda: NOW)
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.press("6")
         assert isinstance(app.screen, MonitorScreen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.ui.control_world import FakeControl, control_app
+from tests.ui.results_world import GivenResults
 
 KEYS = {
     "palette": ["ctrl+p", "pagedown", "pageup", "end", "home", "escape"],
@@ -12,6 +13,7 @@ KEYS = {
     "hosts": ["3", "pagedown", "pageup", "end"],
     "presets": ["4", "pagedown", "pageup", "e", "escape"],
     "choice": ["2", "r", "pagedown", "pageup", "escape", "p", "end", "pageup", "escape"],
+    "results": ["6", "v", "c", "c", "c", "v", "o", "pagedown", "escape", "s", "escape", "G", "/"],
     "help": ["question_mark", "pagedown", "escape"],
     "restart": ["R", "pagedown", "escape"],
 }
@@ -20,7 +22,7 @@ KEYS = {
 @pytest.mark.parametrize("keys", KEYS.values(), ids=KEYS)
 @pytest.mark.parametrize("size", [(80, 4), (80, 1), (6, 24), (4, 3), (1, 1)])
 async def test_no_terminal_is_too_small_for_keys(keys: list[str], size: tuple[int, int]) -> None:
-    app = control_app("live", FakeControl())
+    app = control_app("live", FakeControl(), results=GivenResults())
     async with app.run_test(size=size) as pilot:
         await pilot.press(*keys)
         assert app.is_running

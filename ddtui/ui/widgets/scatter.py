@@ -192,7 +192,7 @@ def value_axis(chart: Chart, points: Sequence[Point], lines: int) -> Axis:
 
 def round_axis(low: float, high: float, most: int) -> Axis:
     """An axis whose ends are ticks."""
-    if not high > low:
+    if high - low <= 1e-9 * max(abs(low), abs(high), 1e-3):
         low, high = low - max(abs(low) * 0.05, 0.5), high + max(abs(high) * 0.05, 0.5)
     ticks = nice_ticks(low, high, most)
     if len(ticks) < 2:
