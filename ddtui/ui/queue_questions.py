@@ -30,9 +30,6 @@ def start_words(plan: RunPlan, snapshot: Snapshot, now: float) -> Words:
         count = len(going_on)
         rows = [Row(f"{count} experiment{'' if count == 1 else 's'}: ", Ink.STRONG)]
         rows[0].extend(eta_row(view, now))
-        for source in view.eta.sources if view.eta is not None else ():
-            rows.append(Row("  ").add(source, Ink.LABEL).cut(width))
-        rows += [Row(), *_next_rows(going_on, view, width), Row()]
         unit = unit_of(snapshot)
         loads = view.eta.reloads if view.eta is not None else 1
         if loads:
@@ -47,7 +44,10 @@ def start_words(plan: RunPlan, snapshot: Snapshot, now: float) -> Words:
         if not plan.sandboxed:
             words = "The coding tasks are not judged: this machine cannot isolate a model's code"
             rows += wrapped(f"{words} (see ddtui doctor).", width, Ink.WARN)
-        return rows
+        rows += [Row(), *_next_rows(going_on, view, width)]
+        sources = view.eta.sources if view.eta is not None else ()
+        rows += [Row()] * bool(sources)
+        return [*rows, *(Row(source, Ink.LABEL).cut(width) for source in sources)]
 
     action = "" if plan.holder else "Start"
     return Words(

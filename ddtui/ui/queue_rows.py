@@ -23,6 +23,10 @@ _LOOKS = {
     _State.FAILED: ("failed", Ink.BAD),
     _State.CANCELLED: ("skipped", Ink.LABEL),
 }
+_ORDER = (
+    *(_State.RUNNING, _State.PENDING, _State.HELD),
+    *(_State.FAILED, _State.DONE, _State.CANCELLED),
+)
 _PLACE, _STATE, _TIME, _MARKS = 3, 10, 11, 4
 _GAP = "  "
 _LEAST_TITLE = 18
@@ -69,7 +73,7 @@ def _counts(view: QueueView, now: float, width: int) -> Row:
         return Row(" reading the queue ...", Ink.LABEL)
     row = Row(" ")
     pieces = []
-    for state in ExperimentState:
+    for state in _ORDER:
         if count := len(view.in_state(state)):
             ink = Ink.BAD if state is _State.FAILED else Ink.STRONG
             pieces.append(Row(str(count), ink).add(f" {state}", Ink.LABEL))

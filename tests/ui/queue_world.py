@@ -216,7 +216,7 @@ class StillQueue:
         try:
             return GridView(expansion=expand(parse_grid(text)))
         except ConfigError as error:
-            return GridView(fault=str(error))
+            return GridView(fault="\n".join(each.message for each in error.problems))
 
     async def work_out(
         self, text: str, *, reuse: bool, on_done: Callable[[int, int], None]

@@ -197,6 +197,14 @@ class GridScreen(Modal[Worked | None]):
         if self._view.note:
             return wrapped(self._view.note, width)
         if self._view.fault:
-            # A caret stands below its place: these lines are not wrapped.
-            return [Row(line, Ink.BAD).cut(width) for line in self._view.fault.splitlines()]
+            return fault_rows(self._view.fault, width)
         return [Row(line, Ink.LABEL).cut(width) for line in _HINTS]
+
+
+def fault_rows(fault: str, width: int) -> list[Row]:
+    """What is wrong with a grid; the lines with the place and its caret are not wrapped."""
+    rows: list[Row] = []
+    for each in fault.splitlines():
+        indented = each.startswith(" ")
+        rows += [Row(each, Ink.STRONG).cut(width)] if indented else wrapped(each, width, Ink.BAD)
+    return rows

@@ -135,6 +135,8 @@ def like_rows(view: LikeView, at: int, width: int, pointer: str) -> list[Row]:
         chosen = number == at
         mark = Row(f"{pointer} " if chosen else "  ", Ink.BUSY)
         rows.append(mark.extend(policy_row(each, number + 1, width - 2)))
+        if chosen and rows[-1].text.endswith("…"):
+            rows += wrapped(each.formula, width, indent=5)
         for warning in each.warnings if chosen else ():
             rows += wrapped(f"! {warning}", width, Ink.WARN, indent=5)
         for error in each.errors if chosen else ():
