@@ -76,6 +76,15 @@ _MAGIC = (
     (b"PK\x03\x04", "a zip archive", "unzip -p FILE"),
 )
 
+_OTHER_FORMATS = {
+    "json-pretty": re.compile(r"[\[{]$"),
+    "export": re.compile("__CURSOR="),
+    "json-sse": re.compile(r"data: \{"),
+    "json-seq": re.compile("\x1e"),
+    "verbose": re.compile(r"\S.{9,60} \[s=[0-9a-f]{32};i="),
+}
+"""How an entry begins in journalctl's other formats (journalctl(1), `--output=`)."""
+
 
 class _Origin(msgspec.Struct):
     """The fields of a journal entry that say whose it is."""
@@ -111,10 +120,12 @@ class SavedLog:
 
     def lines(self) -> Iterator[JournalLine]:
         """The lines of engine and service manager. Raises NotALog, OSError."""
+        is_begin = True
         for text in self._texts():
             self.lines_read += 1
-            if self.lines_read == 1:
+            if is_begin:
                 _refuse_other_formats(text)
+                is_begin = text.startswith("-- ")  # older ones head a log: `-- Logs begin at ...`
             if text.startswith(('{"', "{ ")):
                 yield from self._json(text)
             else:
@@ -309,10 +320,11 @@ def _decoder_for(head: bytes) -> codecs.IncrementalDecoder:
 
 
 def _refuse_other_formats(first: str) -> None:
-    """Raise NotALog for journalctl's formats that hold an entry in several lines."""
-    if first in ("{", "[") or first.startswith("__CURSOR="):
+    """Raise NotALog for formats of journalctl that are not read: their lines are no messages."""
+    name = next((name for name, begin in _OTHER_FORMATS.items() if begin.match(first)), "")
+    if name:
         raise NotALog(
-            "it is a journal in a format that is not read (json-pretty, export)",
+            f"it is a journal in a format that is not read ({name})",
             "journalctl -a -o json ... | ddtui diagnose -",
         )
 

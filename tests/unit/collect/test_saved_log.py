@@ -170,6 +170,10 @@ def test_other_encodings() -> None:
         (b"\x7fELF\x02\x01\x01" + b"\0" * 500, "no text"),
         (b'{\n  "MESSAGE" : "x"\n}\n', "json-pretty"),
         (b"__CURSOR=s=1\nMESSAGE=x\n", "export"),
+        (b'data: {"MESSAGE":"x"}\n\n', "json-sse"),
+        (b'\x1e{"MESSAGE":"x","__CURSOR":"s=1"}\n', "json-seq"),
+        (b"Mon 2026-11-30 01:01:54.274072 UTC [s=" + b"2" * 32 + b";i=b7]\n    M=x\n", "verbose"),
+        (b"-- Logs begin at Mon. --\n__CURSOR=s=1\nMESSAGE=x\n", "export"),
     ],
 )
 def test_what_is_no_log_is_refused(data: bytes, said: str) -> None:
