@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Sequence
+from functools import lru_cache
 
 from ddtui.experiments.columns import Column
 
@@ -19,26 +20,32 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], 
     The heaviest goes first; of several alike the rightmost. The first column is cut before the ones
     that stay are too wide together.
     """
-    kept = list(columns)
-    kept[0] = _cut(kept[0], WIDEST_TITLE)
-    left_out = []
+    kept = [(column, width_of(column)) for column in columns]
+    kept[0] = _cut(columns[0], WIDEST_TITLE)
+    left_out = set()
     while width is not None and _total(kept) > width:
-        short = _cut(kept[0], max(NARROWEST_TITLE, width_of(kept[0]) - _total(kept) + width))
-        heaviest = max(kept, key=lambda each: (each.weight, kept.index(each)))
-        if _total([short, *kept[1:]]) <= width and width_of(short) >= NARROWEST_TITLE * 2:
-            kept[0] = short
-        elif heaviest.weight:
+        first = kept[0][1]
+        room = max(NARROWEST_TITLE, first - _total(kept) + width)
+        rest = _total(kept) - first
+        heaviest = max(kept, key=lambda each: (each[0].weight, kept.index(each)))
+        if rest + room <= width and room >= NARROWEST_TITLE * 2:
+            kept[0] = _cut(kept[0][0], room)
+        elif heaviest[0].weight:
             kept.remove(heaviest)
-            left_out.append(heaviest.title)
+            left_out.add(heaviest[0].title)
         else:
-            kept[0] = short
+            kept[0] = _cut(kept[0][0], room)
             break
-    names = {column.title for column in columns}
-    return kept, [column.title for column in columns if column.title in names & set(left_out)]
+    return [column for column, _ in kept], [
+        each.title for each in columns if each.title in left_out
+    ]
 
 
+@lru_cache(maxsize=8192)  # most texts of a table are there many times
 def cells(text: str) -> int:
     """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
     return sum(
         0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
         for char in text
@@ -68,10 +75,15 @@ def width_of(column: Column) -> int:
     return max(cells(text) for text in (column.title, *column.texts))
 
 
-def _total(columns: Sequence[Column]) -> int:
-    return sum(map(width_of, columns)) + GAP * (len(columns) - 1)
+_Fitted = tuple[Column, int]
+"""A column and its width."""
 
 
-def _cut(column: Column, width: int) -> Column:
+def _total(columns: Sequence[_Fitted]) -> int:
+    return sum(width for _, width in columns) + GAP * (len(columns) - 1)
+
+
+def _cut(column: Column, width: int) -> _Fitted:
     texts = tuple(shortened(text, width) for text in column.texts)
-    return Column(shortened(column.title, width), texts, column.weight, column.right)
+    cut = Column(shortened(column.title, width), texts, column.weight, column.right)
+    return cut, width_of(cut)

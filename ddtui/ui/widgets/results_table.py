@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-import msgspec
 from rich.style import Style
 from textual import events
 from textual.color import Color
@@ -152,7 +151,7 @@ class ResultsTable(Panel):
         """The columns that fit: worked out once for a view and a width."""
         key = (id(view), width)
         if self._fitted[0] != key:
-            kept, left_out = fitted([_plain(each) for each in columns_of(view)], width)
+            kept, left_out = fitted(columns_of(view), width)
             self._fitted = (key, kept, left_out)
         return self._fitted[1], self._fitted[2]
 
@@ -176,13 +175,6 @@ class ResultsTable(Panel):
             inner.cell_length,
         )
         return Strip.join([strip.crop(0, 1), lit, strip.crop(width - 1, width)])
-
-
-def _plain(column: Column) -> Column:
-    """A column whose texts are one line each, without what could move the cursor."""
-    return msgspec.structs.replace(
-        column, title=fmt.clean(column.title), texts=tuple(map(fmt.clean, column.texts))
-    )
 
 
 def _summary(view: ResultsView, width: int) -> Row:
