@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from msgspec.structs import replace
+from textual.widgets import Input
 
 from ddtui.ui.app import DdtuiApp
+from ddtui.ui.queue_source import QueueView, RunView
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.source import ReconfigurationView, UiSettings
 from tests.ui.control_world import ROLLBACK, FakeControl, failed, history, in_force, running
+from tests.ui.queue_world import FULL, StillQueue
 from tests.ui.results_world import GivenResults
 from tests.ui.scenes import NOW, SceneSource
 
@@ -36,6 +39,9 @@ class Shot:
     theme: str = ""
     keys: tuple[str, ...] = ()
     change: ReconfigurationView | None = None
+    queue: QueueView | None = None
+    text: str = ""
+    """What is typed at the end."""
 
 
 SHOTS = {
@@ -63,6 +69,10 @@ SHOTS = {
     "results-large": Shot("idle", size=LARGE, keys=("6", "j", "j", "j", "j")),
     "results-light": Shot("idle", theme="ddtui-light", keys=("6", "c", "c")),
     "results-pareto": Shot("idle", keys=("6", "v", "c", "c", "c")),
+    "queue": Shot(keys=("5",), queue=FULL),
+    "queue-grid": Shot(keys=("5", "g"), queue=FULL, text="budget=4,8,16 block_size=8,16 match"),
+    "queue-start": Shot(keys=("5", "s"), queue=replace(FULL, run=RunView())),
+    "monitor-queue": Shot(queue=FULL),
     "history": Shot(keys=("H",)),
     "history-details": Shot(keys=("H", "j", "j", "enter")),
 }
@@ -80,6 +90,7 @@ async def picture(shot: Shot) -> str:
         clock=lambda: NOW,
         control=control,
         results=GivenResults(),
+        queue=None if shot.queue is None else StillQueue(shot.queue),
         key_clock=lambda: 0.0,
     )
     async with app.run_test(size=shot.size) as pilot:
@@ -87,6 +98,9 @@ async def picture(shot: Shot) -> str:
         for key in shot.keys:
             await pilot.press(key)
             await pilot.pause(0.4)
+        if shot.text:
+            app.screen.query_one(Input).value = shot.text
+            await pilot.pause(1.2)  # the line must rest before the host is asked
         await pilot.pause(0.4)
         if isinstance(app.screen, ConfirmScreen):
             app.screen._clock = lambda: 1_000.0  # it has been open for long

@@ -56,7 +56,8 @@ def worked_rows(worked: Worked, width: int, glyphs: Glyphs) -> list[Row]:
     if worked.reusable:
         used = sum(each.measured is not None for each in runs)
         told = f"{used} of them taken over" if used else "^r takes that over"
-        rows += wrapped(f"{worked.reusable} were measured by this plan already: {told}", width)
+        were = "was" if worked.reusable == 1 else "were"
+        rows += wrapped(f"{worked.reusable} {were} measured by this plan already: {told}", width)
     rows += _taken_out(worked.expansion, width)
     for each in blocked[:MOST_ROWS]:
         rows += wrapped(
@@ -84,7 +85,7 @@ def _run_rows(number: int, run: Planned, leg: Leg, width: int, glyphs: Glyphs) -
     row.add(f"  {'; '.join(notes)}", Ink.LABEL)
     right = Row("load  ", Ink.WARN) if leg.loads else Row()
     if leg.ends is not None:
-        right.add(f"in {span(leg.ends)}", Ink.LABEL)
+        right.put(f"in {span(leg.ends)}", 11, Ink.LABEL, right=True)
     rows = [row.with_right(right, width)]
     for warning in run.warnings:
         rows += wrapped(f"{glyphs.warn} {warning}", width, Ink.WARN, indent=6)

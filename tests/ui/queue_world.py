@@ -418,5 +418,5 @@ def queue_app(
         read_only=read_only,
         key_clock=key_clock,
         queue=queue or StillQueue(),
-        **settings,
+        **settings,  # type: ignore[arg-type]
     )
