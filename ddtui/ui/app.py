@@ -108,27 +108,29 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._in_turn = InTurn(self, super().on_event)
         self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
-        self.queue_desk: QueueDesk | None = None
-        if queue is not None:
-            self.queue_desk = QueueDesk(
-                self,
-                queue,
-                lambda: self.source.snapshot(self.clock()),
-                clock=clock,
-                read_only=read_only,
-                key_clock=key_clock,
-            )
-        self.desk: ControlDesk | None = None
-        if control is not None:
-            self.desk = ControlDesk(
-                self,
-                control,
-                lambda: self.source.snapshot(self.clock()),
-                clock=clock,
-                glyphs=self._glyphs,
-                read_only=read_only,
-                key_clock=key_clock,
-            )
+        self.queue_desk = None if queue is None else self._queue_desk(queue)
+        self.desk = None if control is None else self._control_desk(control)
+
+    def _queue_desk(self, queue: QueueSource) -> QueueDesk:
+        return QueueDesk(
+            self,
+            queue,
+            lambda: self.source.snapshot(self.clock()),
+            clock=self.clock,
+            read_only=self.read_only,
+            key_clock=self._key_clock,
+        )
+
+    def _control_desk(self, control: ControlSource) -> ControlDesk:
+        return ControlDesk(
+            self,
+            control,
+            lambda: self.source.snapshot(self.clock()),
+            clock=self.clock,
+            glyphs=self._glyphs,
+            read_only=self.read_only,
+            key_clock=self._key_clock,
+        )
 
     # ---- start and end ----------------------------------------------------------------------
 
