@@ -42,6 +42,11 @@ def configuration_key(argv: Sequence[str], environment: Mapping[str, str] | None
     return hashlib.blake2s("\0".join(parts).encode(), digest_size=8).hexdigest()
 
 
+def flags_of(argv: Sequence[str]) -> dict[str, str]:
+    """A command line's long flags by name, without dashes; a bare one is empty."""
+    return _read(argv)[1]
+
+
 def _read(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """The words that start the program, and its flags by name, values joined by blanks."""
     program: list[str] = []

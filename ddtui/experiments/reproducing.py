@@ -15,6 +15,7 @@ import tomlkit
 
 from ddtui.config.bench_plan_tables import BUILT_IN
 from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.configuration_key import flags_of
 from ddtui.core.experiment import Experiment
 from ddtui.core.knobs import KNOBS, NONE
 from ddtui.core.launch import Request, Value
@@ -33,15 +34,14 @@ def commands_of(
 
     Args:
         host: The host's name.
-        experiment: Whose request is applied; else the knobs in force are.
+        experiment: Whose request is applied; else the flags that were in force are.
         measured: Whose plan is run, where there is no experiment.
         unit: Named in the commands where it is not empty.
     """
     if experiment is not None:
         request, plan = experiment.request, experiment.plan
     elif measured is not None:
-        known = {name: value for name, value in measured.knobs.items() if name in KNOBS}
-        request, plan = Request(knobs=dict(known)), measured.plan
+        request, plan = _in_force(measured), measured.plan
     else:
         return "", ()
     words, left_out = assignments_of(request)
@@ -50,6 +50,18 @@ def commands_of(
     before, options, hidden = plan_options(plan)
     steps += [*before, _line(["ddtui", "bench", host, *options, *where])]
     return " && ".join(steps), (*left_out, *hidden)
+
+
+def _in_force(measured: Measurement) -> Request:
+    """What brings a configuration back that nobody asked for by name.
+
+    Its flags as they were given: a knob that the server reports need not have a flag there.
+    """
+    known = measured.provenance
+    if not known.argv:
+        return Request(knobs={name: told for name, told in measured.knobs.items() if name in KNOBS})
+    flags: dict[str, Value] = {name: text or True for name, text in flags_of(known.argv).items()}
+    return Request(flags=flags, environment={**known.environment})
 
 
 def assignments_of(request: Request) -> tuple[list[str], tuple[str, ...]]:

@@ -249,3 +249,17 @@ def test_several_units_are_named() -> None:
     ]
     view = results_view("ct200", rows, [])
     assert view.rows[1].reproduce.endswith("bench ct200 --plan mine --unit 'other one.service'")
+
+
+def test_what_nobody_asked_for_by_name_comes_back_by_its_flags() -> None:
+    found = measured(8, (cell(170.0),))
+    argv = ("python3", "-m", "server", "--tp-size", "8", "--cuda-graph-bs", "1", "2", "--metrics")
+    known = msgspec.structs.replace(
+        found.provenance, argv=(*argv, "--api-key", "sesame-1"), environment={"NCCL_DEBUG": "INFO"}
+    )
+    command, left_out = commands_of("ct200", None, msgspec.structs.replace(found, provenance=known))
+    words = shlex.split(command)
+    asked = parse_assignments([after for word, after in pairwise(words) if word == "--set"])
+    assert asked.flags == {"tp-size": "8", "cuda-graph-bs": "1 2", "metrics": True}
+    assert (asked.knobs, asked.environment) == ({}, {"NCCL_DEBUG": "INFO"})
+    assert left_out == ("flag:api-key",)
