@@ -91,7 +91,7 @@ def sweep(  # noqa: PLR0913, PLR0917
         beside = Beside(policy=match, control=control, again=again, name=name, plan=plan)
         asked = _asked(options, words, beside, reuse=reuse)
         worked = asyncio.run(_worked(options, host, Overrides(unit, user_unit), asked, offline))
-        _show(worked, as_json=as_json and dry_run)
+        _show(worked, as_json=as_json, dry_run=dry_run)
         if not worked.arranged.runs:
             say("nothing to queue: every configuration is taken out or blocked")
             raise typer.Exit(ExitCode.BLOCKED)
@@ -158,13 +158,15 @@ class _Counter:
             sys.stderr.write("\r\x1b[K")
 
 
-def _show(worked: Worked, *, as_json: bool) -> None:
+def _show(worked: Worked, *, as_json: bool, dry_run: bool) -> None:
+    """The plan. Where JSON of what is queued is wanted, that alone is on standard output."""
     from ddtui.cli.sweep_report import sweep_lines, sweep_report
 
-    if as_json:
+    if as_json and dry_run:
         emit_json(sweep_report(worked))
-    else:
-        emit("\n".join(sweep_lines(worked, Paint())))
+        return
+    tell = say if as_json else emit
+    tell("\n".join(sweep_lines(worked, Paint())))
 
 
 def _queue(

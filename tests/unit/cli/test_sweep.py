@@ -53,6 +53,15 @@ def test_a_dry_run_shows_the_whole_campaign_and_queues_nothing(run: Run) -> None
     assert queue_of_demo() == []
 
 
+def test_json_of_what_was_queued_is_alone_on_standard_output(run: Run) -> None:
+    result = run("sweep", "demo", "budget=8,16", "--offline", "--yes", "--json")
+    assert result.exit_code == 0
+    assert [each["id"] for each in json.loads(result.stdout)] == [
+        each.id for each in queue_of_demo()
+    ]
+    assert "2 to run" in result.stderr
+
+
 def test_it_queues_what_it_shows(run: Run) -> None:
     result = run("sweep", "demo", "block_size=16", "budget=16,22", "--match", "P1", "--yes")
     assert result.exit_code == 0
