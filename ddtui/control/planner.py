@@ -10,16 +10,19 @@ import msgspec
 
 from ddtui.collect.programs import CHECKPOINT
 from ddtui.collect.settings import HostSettings
+from ddtui.control.held import parse_held
 from ddtui.control.server_help import HelpUnavailable, learn_server_flags
 from ddtui.control.unit_command import UnitCommand
-from ddtui.control.unit_programs import DISK_ROOM, DROP_IN_SIGHT
+from ddtui.control.unit_programs import DISK_ROOM, DROP_IN_SIGHT, HOLDERS
 from ddtui.core.launch import Finding, Launch, Level, Plan, Request
 from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.core.redact import is_secret_name, redact_argv
+from ddtui.core.samples import ListenerOwner, ListenerSample
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import clean
 from ddtui.engines.sglang.checks import CheckContext, check, limits
 from ddtui.engines.sglang.flags import models
+from ddtui.engines.sglang.flags import port as port_of
 from ddtui.engines.sglang.planning import plan as work_out
 from ddtui.engines.sglang.server_flags import ServerFlags, from_server_info, with_types
 from ddtui.hosts.base import Host, HostError
@@ -99,7 +102,7 @@ class Planner:
             last_load=self._last_load(after.argv),
             gpus=tuple(view.gpu for view in snapshot.gpus),
             processes=snapshot.processes,
-            listener=snapshot.listener,
+            listener=await self._listener(command.unit, before.argv, after.argv, snapshot),
             disk_free=await self._disk_free(after.environment),
         )
         seen = await self.in_sight(command, after)
@@ -131,6 +134,28 @@ class Planner:
                 f"{fragment} is not, but sudo does not allow to close the drop-in like it",
                 "keep the secret in an EnvironmentFile=, or allow chown and chmod of the drop-in",
             ),
+        )
+
+    async def _listener(
+        self, unit: str, before: Sequence[str], after: Sequence[str], snapshot: Snapshot
+    ) -> ListenerSample | None:
+        """Who has the port that is asked for: another one than the unit's own is looked at now."""
+        port = port_of(after)
+        if port == port_of(before):
+            return snapshot.listener
+        try:
+            # A path that is no program: of the GPUs nothing is wanted here.
+            answer = await self._host.run(HOLDERS, "/dev/null", "", str(port), "", timeout=40.0)
+        except HostError as error:
+            log.info("who has port %d is not known: %s", port, error.what)
+            return None
+        held = parse_held(answer.stdout.decode("utf-8", "replace"), own_group=f"/{unit}")
+        if not held.port_open or set(held.port_pids) & set(held.unit_pids):
+            return None
+        pid = next(iter(held.port_pids), None)
+        who = held.processes[pid].text if pid in held.processes else ""
+        return ListenerSample(
+            snapshot.at, "held", port, ListenerOwner.FOREIGN, pid, detail=clean(who, 200)
         )
 
     def _last_load(self, argv: Sequence[str]) -> LoadRecord | None:

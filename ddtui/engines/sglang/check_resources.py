@@ -118,6 +118,14 @@ def _gib(size: float) -> str:
     return f"{size / GIB:.1f} GiB"
 
 
+@rule("port-range", "the server binds its port only after minutes of loading, and fails there")
+def port_range(view: View, say: Say) -> Iterator[Finding]:
+    """A port that there is not."""
+    port = view.number("port")
+    if port is not None and not 0 < port < 65536:
+        yield say.error(f"there is no port {port:g}", "choose one from 1 to 65535")
+
+
 @rule("port-held", "the server binds its port only after minutes of loading, and fails there")
 def port_held(view: View, say: Say) -> Iterator[Finding]:
     """A port that something else listens on."""

@@ -33,11 +33,14 @@ class OnlyDisks:
         self.room = room
         self.folders: tuple[str, ...] = ()
         self.sight = ""
+        self.holders = ""
 
     async def run(self, program: Program, *args: str, **_: object) -> Completed:
         """See Host."""
         if program.label == "ddtui:drop-in-sight" and self.sight:
             return Completed(0, self.sight.encode(), b"")
+        if program.label == "ddtui:holders" and args[2] == "31000":
+            return Completed(0, self.holders.encode(), b"")
         if program.label != "ddtui:disk-room":
             return Completed(127, b"", b"")
         if self.room is None:
@@ -122,3 +125,28 @@ def test_a_secret_that_everybody_will_see_is_told(
     found = [each for each in planned(host, flags=flags).findings if each.rule == "secret-in-sight"]
     assert [each.level for each in found] == ([Level.WARNING] if told else [])
     assert all("e.service is not" in each.reason for each in found)
+
+
+OTHER = "@process 77 500 1000 /system.slice/other.service python x ''"
+OWN = f"@process 77 500 1000 /system.slice/{UNIT} python x ''"
+
+
+@pytest.mark.parametrize(
+    ("port", "holders", "said"),
+    [
+        (31000, f"@socket 1000 5\n@listens 77 5\n{OTHER}\n@end\n", "outside the unit: 77 (python)"),
+        (31000, "@socket 0 5\n@end\n", "port 31000 is held outside the unit: another process"),
+        (31000, f"@socket 1000 5\n@listens 77 5\n{OWN}\n@end\n", ""),
+        (31000, "@end\n", ""),
+        (31000, "", ""),
+        (70000, "", "there is no port 70000"),
+    ],
+)
+def test_the_port_that_is_asked_for_must_be_free(port: int, holders: str, said: str) -> None:
+    """Not only the one that the unit has: the server would notice after minutes of loading."""
+    host = OnlyDisks(ROOM)
+    host.holders = holders
+    found = planned(host, flags={"port": port}).findings
+    texts = [each.text for each in found if each.rule.startswith("port-")]
+    assert len(texts) == bool(said)
+    assert not said or said in texts[0]
