@@ -15,7 +15,6 @@ from textual.widgets.option_list import Option
 from ddtui.ui.screens.modal import Modal
 from ddtui.ui.widgets.options import Options
 
-
 _WIDTH, _WIDEST = 44, 110
 """Columns that a list takes at least, where there is room, and at most."""
 
