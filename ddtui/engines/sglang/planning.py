@@ -45,6 +45,7 @@ def plan(
     known = from_values(before.values()) if server is None else server
     before = CommandLine(launch.argv, known)
     work = _Work(launch, known, dialect or detect(known, launch.environment), overrides or {})
+    work.is_asked = server is not None
     work.apply(request)
     after = Launch(work.line.argv, work.environment)
     changes = _differences(against or launch, after, known, work.origin)
@@ -79,6 +80,8 @@ class _Work:
         self._overrides = overrides
         self._set: dict[tuple[ChangeKind, str], Value] = {}
         """What the request sets itself: that goes before its knobs."""
+        self.is_asked = True
+        """Whether the server has told its flags."""
 
     def find(self, level: Level, rule: str, text: str, reason: str = "", remedy: str = "") -> None:
         self.findings.append(Finding(level, rule, text, reason, remedy))
@@ -119,18 +122,20 @@ class _Work:
                 overrides=self._overrides,
             )
         except NoTarget as error:
-            self.find(
-                Level.ERROR,
-                "knob-without-flag",
-                str(error),
-                "a flag that the server does not have would keep it from starting",
-                error.remedy,
-            )
+            self._without_flag(knob, error)
             return
         for target in targets:
             self._put(knob, target, value)
         if knob in ("budget", "topk", "tree_nodes") and knob in self._dialect.targets:
             self._need_tree(knob, value)
+
+    def _without_flag(self, knob: str, error: NoTarget) -> None:
+        reason = "a flag that the server does not have would keep it from starting"
+        what = str(error)
+        if not self.is_asked:
+            what = f"which flag {knob} is on this server is not known"
+            reason = "neither its help nor its own report could be had: its flags are not known"
+        self.find(Level.ERROR, "knob-without-flag", what, reason, error.remedy)
 
     def _switch_tree(self, value: Value) -> bool:
         """In forks whose tree is a switch of DFLASH, DDTREE is that switch."""

@@ -304,6 +304,10 @@ def test_without_a_server_only_what_is_there_can_be_changed() -> None:
     }
     _, _, findings = plan(launch(DFLASH), Request(knobs={"sink": 4}), None)
     assert findings[0].rule == "knob-without-flag"
+    # Nobody has looked: that the server has none would be claimed too much.
+    assert findings[0].text == "which flag sink is on this server is not known"
+    _, _, findings = plan(launch(DFLASH), Request(knobs={"budget": 4}), mainline())
+    assert "has no budget" in findings[0].text
 
 
 def test_every_knob_of_a_server_for_display() -> None:
