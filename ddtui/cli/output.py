@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TextIO
@@ -92,3 +94,54 @@ def table(rows: Iterable[Sequence[str]], right: Iterable[int] = (), gap: str = "
         ).rstrip()
         for row in cells
     ]
+
+
+def terminal_width() -> int | None:
+    """Columns of the terminal; no limit where the output is none, unless COLUMNS names one."""
+    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
+        return None
+    return shutil.get_terminal_size((80, 24)).columns
+
+
+def narrowed(
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    give: Sequence[tuple[int, int]],
+    gap: str = "  ",
+) -> list[list[str]]:
+    """Rows of a table that fits into `width` columns, where that can be.
+
+    `give` names columns that may be cut (with an ellipsis) and how wide they stay at least, in the
+    order in which they give way; 0 leaves a column out, and must come last of its column.
+    """
+    from ddtui.experiments.fitting import cells as columns_of
+    from ddtui.experiments.fitting import shortened
+
+    cells = [list(row) for row in rows]
+    gone: set[int] = set()
+    for column, least in give:
+        widths = [max(columns_of(row[n]) for row in cells) for n in range(len(cells[0]))]
+        total = sum(widths) - sum(widths[n] for n in gone)
+        total += len(gap) * (len(widths) - len(gone) - 1)
+        if width is None or total <= width:
+            break
+        if not least:
+            gone.add(column)
+            continue
+        room = max(least, widths[column] - (total - width))
+        for row in cells:
+            row[column] = shortened(row[column], room)
+    return [[cell for n, cell in enumerate(row) if n not in gone] for row in cells]
+
+
+def wrapped(text: str, width: int | None, indent: str = "  ") -> list[str]:
+    """A sentence in lines of at most `width` columns; those after the first one are indented."""
+    if width is None:
+        return [text]
+    return textwrap.wrap(
+        text,
+        max(24, width),
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    ) or [""]

@@ -11,7 +11,7 @@ import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption
 from ddtui.cli.context import told
-from ddtui.cli.output import Paint, clean, emit, emit_json, say
+from ddtui.cli.output import Paint, clean, emit, emit_json, say, terminal_width
 from ddtui.cli.queue_options import (
     AfterOption,
     BeforeOption,
@@ -107,7 +107,7 @@ def _list(context: typer.Context, *, everything: bool, as_json: bool) -> None:
         if as_json:
             emit_json(queue_report(found, settings, version))
         else:
-            emit("\n".join(queue_lines(found, settings, Paint())))
+            emit("\n".join(queue_lines(found, settings, Paint(), terminal_width())))
 
 
 # The verb's options are its parameters.

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, table
+from ddtui.cli.output import Paint, clean, narrowed, table, wrapped
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import (
     ENDED,
@@ -29,6 +29,8 @@ _COLOURS = {
     ExperimentState.HELD: "yellow",
     ExperimentState.CANCELLED: "dim",
 }
+_GIVE = ((6, 12), (3, 32), (6, 0), (3, 12))
+"""How the columns of the list give way: the reason, then the title; `show` has them in full."""
 _WIDE = 60
 """Most characters of a free text in a table."""
 
@@ -92,17 +94,21 @@ def settings_line(settings: QueueSettings) -> str:
 
 
 def queue_lines(
-    queue: Sequence[Experiment], settings: QueueSettings, paint: Paint
+    queue: Sequence[Experiment],
+    settings: QueueSettings,
+    paint: Paint,
+    width: int | None = None,
 ) -> Iterator[str]:
-    """A line about the queue, then one for each experiment."""
+    """A line about the queue, then one for each experiment, cut to `width` columns."""
     counts = {state: sum(each.state is state for each in queue) for state in ExperimentState}
     words = ", ".join(f"{count} {state}" for state, count in counts.items() if count)
-    yield f"{settings.host}: {words or 'nothing queued'}; {settings_line(settings)}"
+    about = f"{settings.host}: {words or 'nothing queued'}; {settings_line(settings)}"
+    yield from wrapped(about, width)
     if queue:
         there = places(queue)
         rows = [_row(shown(each), there.get(each.id)) for each in queue]
         head = ("#", "ID", "STATE", "CONFIGURATION", "PLAN", "TRIES", "WHY")
-        lines = table([head, *rows], right=(0, 5))
+        lines = table(narrowed([head, *rows], width, _GIVE), right=(0, 5))
         yield lines[0]
         for each, line in zip(queue, lines[1:], strict=True):
             yield paint(line, *filter(None, [_COLOURS.get(each.state)]))
@@ -173,6 +179,9 @@ def _facts(each: Experiment) -> Iterator[tuple[str, str]]:
     ):
         for name, value in values.items():
             yield f"{prefix}{clean(name)}", clean(value_text(value))
+    others = [f"{n} {value_text(v)}" for n, v in each.knobs.items() if n not in each.request.knobs]
+    if others:
+        yield "beside", clean(", ".join(others))
     yield "plan", _plan_text(each.plan)
     if each.match is not None:
         yield "matched", f"{each.match.policy}: {each.match.formula} (to {each.match.reference})"

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import enum
-import os
-import shutil
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -15,7 +12,7 @@ import typer
 from ddtui.cli.arguments import HostArgument, JsonOption
 from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import Paint, clean, emit, say
+from ddtui.cli.output import Paint, clean, emit, say, terminal_width
 
 if TYPE_CHECKING:
     from ddtui.experiments.results import ResultsView
@@ -120,7 +117,7 @@ def _text(view: ResultsView, form: Format) -> str:
     from ddtui.experiments.results_files import Form, text_of
 
     if form is Format.TABLE:
-        return "\n".join(table_lines(view, _width(), Paint()))
+        return "\n".join(table_lines(view, terminal_width(), Paint()))
     if form is Format.MD and charts_of(view):
         say("the charts are left out: --out FILE writes them beside the report")
     return text_of(view, Form(form.value), time.time())
@@ -136,10 +133,3 @@ def _write(view: ResultsView, form: Format, file: Path) -> list[Path]:
     plain = Paint()
     plain.enabled = False
     return [put(file, "\n".join(table_lines(view, None, plain)) + "\n")]
-
-
-def _width() -> int | None:
-    """Columns of the terminal; no limit where the output is none, unless COLUMNS names one."""
-    if not sys.stdout.isatty() and not os.environ.get("COLUMNS"):
-        return None
-    return shutil.get_terminal_size((80, 24)).columns

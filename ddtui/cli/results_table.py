@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from ddtui.cli.output import Paint
+from ddtui.cli.output import Paint, wrapped
 from ddtui.experiments import fitting
 from ddtui.experiments.columns import Column, columns_of, verdict_word
 from ddtui.experiments.fitting import WIDEST_TITLE, fitted, padded, shortened, width_of
@@ -32,7 +32,8 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
     simulated = " (simulated)" if view.simulated else ""
     yield paint(f"Results of {view.host}{simulated}", "bold")
     baseline = f"baseline: {view.baseline}" if view.baseline else "nothing measured yet"
-    yield f"concurrency {view.concurrency}; {baseline}; ties within {view.margin * 100:.1f} %"
+    about = f"concurrency {view.concurrency}; {baseline}; ties within {view.margin * 100:.1f} %"
+    yield from wrapped(about, width)
     if not view.rows:
         return
     yield ""
@@ -40,12 +41,14 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
     yield from _grid(kept, view.rows, paint)
     if left_out:
         yield ""
-        yield f"left out at this width: {', '.join(left_out)} (--format csv has everything)"
-    yield from _causes(view.rows, paint)
+        words = f"left out at this width: {', '.join(left_out)} (--format csv has everything)"
+        yield from wrapped(words, width)
+    yield from _causes(view.rows, width, paint)
     if view.notes:
         yield ""
         yield paint("What stands out", "bold")
-        yield from (f"  {note.text}" for note in view.notes)
+        for note in view.notes:
+            yield from wrapped(f"  {note.text}", width, "    ")
     if view.waiting:
         yield ""
         yield f"{view.waiting} experiments of the queue have not ended yet"
@@ -67,13 +70,16 @@ def _grid(columns: Sequence[Column], rows: Sequence[Row], paint: Paint) -> Itera
         yield GAP.join(parts).rstrip()
 
 
-def _causes(rows: Sequence[Row], paint: Paint) -> Iterator[str]:
+def _causes(rows: Sequence[Row], width: int | None, paint: Paint) -> Iterator[str]:
     """What a table has no room for: why rows failed, and what to know of the others."""
     told = [(row, line) for row in rows for line in _to_know(row)]
     if told:
         yield ""
     for row, line in told:
-        yield f"  {paint(shortened(row.title, WIDEST_TITLE), 'bold')}: {line}"
+        title = shortened(row.title, WIDEST_TITLE)
+        first, *more = wrapped(f"  {title}: {line}", width, "    ")
+        yield first.replace(title, paint(title, "bold"), 1)
+        yield from more
 
 
 def _to_know(row: Row) -> Iterator[str]:

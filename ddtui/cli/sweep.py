@@ -13,7 +13,7 @@ from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOp
 from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
-from ddtui.cli.output import Paint, emit, emit_json, say
+from ddtui.cli.output import Paint, emit, emit_json, say, terminal_width
 
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
@@ -166,7 +166,7 @@ def _show(worked: Worked, *, as_json: bool, dry_run: bool) -> None:
         emit_json(sweep_report(worked))
         return
     tell = say if as_json else emit
-    tell("\n".join(sweep_lines(worked, Paint())))
+    tell("\n".join(sweep_lines(worked, Paint(), terminal_width())))
 
 
 def _queue(

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, table
+from ddtui.cli.output import Paint, clean, narrowed, table, wrapped
 from ddtui.core.redact import safe_text
 from ddtui.core.sweep import DEFAULT_POLICY, Sweep
 from ddtui.experiments.eta import Leg
@@ -16,6 +16,8 @@ from ddtui.experiments.naming import redacted
 from ddtui.experiments.plan_sweep import Planned
 from ddtui.experiments.worked import Worked
 
+_GIVE = ((4, 24), (1, 32), (4, 0), (1, 12))
+"""How the columns of the plan give way: what is said of each, then the title."""
 _MOST_ROWS = 100
 """Lines of one table; the rest is counted. JSON has all."""
 
@@ -33,16 +35,24 @@ def duration(seconds: float | None) -> str:
 # ---- text ----------------------------------------------------------------------------------------
 
 
-def sweep_lines(worked: Worked, paint: Paint) -> Iterator[str]:
-    """What the sweep would do."""
+def sweep_lines(worked: Worked, paint: Paint, width: int | None = None) -> Iterator[str]:
+    """What the sweep would do, in at most `width` columns."""
     yield from _counted(worked, paint)
-    yield from match_lines(worked.expansion.matches, worked.sweep, paint)
+    yield from match_lines(worked.expansion.matches, worked.sweep, paint, width)
     if worked.arranged.runs:
         yield ""
-        yield from _runs(worked, paint)
-    yield from _left_out(worked, paint)
+        yield from _runs(worked, paint, width)
+    yield from _left_out(worked, paint, width)
     yield ""
-    yield from _totals(worked)
+    for line in _totals(worked):
+        yield from wrapped(line, width)
+
+
+def _told(kind: str, colour: str, text: str, paint: Paint, width: int | None) -> Iterator[str]:
+    """A sentence that begins with its kind: `warning: ...`."""
+    first, *more = wrapped(f"{kind}: {text}", width)
+    yield paint(kind, colour) + first.removeprefix(kind)
+    yield from more
 
 
 def _counted(worked: Worked, paint: Paint) -> Iterator[str]:
@@ -62,17 +72,19 @@ def _counted(worked: Worked, paint: Paint) -> Iterator[str]:
         yield f"  {found.duplicates} came out like another one"
 
 
-def match_lines(rows: Sequence[MatchRow], sweep: Sweep, paint: Paint) -> Iterator[str]:
+def match_lines(
+    rows: Sequence[MatchRow], sweep: Sweep, paint: Paint, width: int | None = None
+) -> Iterator[str]:
     """Every policy's budgets side by side, with the formula of the last one."""
     chosen = sweep.match.policy if sweep.match is not None else DEFAULT_POLICY
     for group in _groups(rows):
         last = group[-1]
         topks = sorted({str(row.topk) for row in rows if _like(row, group)})
-        width = "" if topks == ["None"] else f", topk {', '.join(topks)}"
+        topk = "" if topks == ["None"] else f", topk {', '.join(topks)}"
         yield ""
         yield (
             f"budgets for block size {last.block_size}, to match block size"
-            f" {last.reference.block_size}{width}:"
+            f" {last.reference.block_size}{topk}:"
         )
         head = ("", "POLICY", *(str(row.reference.budget) for row in group))
         body = [
@@ -87,15 +99,26 @@ def match_lines(rows: Sequence[MatchRow], sweep: Sweep, paint: Paint) -> Iterato
         ]
         formula = f"FORMULA, for {last.reference.budget}"
         right = range(2, 2 + len(group))
-        lines = table([(*head, formula, "KEEPS"), *body], right=right)
+        at = 2 + len(group)
+        shown = narrowed([(*head, formula, "KEEPS"), *body], width, ((at + 1, 0), (at, 12)))
+        lines = table(shown, right=right)
         yield lines[0]
         for line, cells in zip(lines[1:], body, strict=True):
             yield paint(line, "bold") if cells[0] else line
-        for row in group:
-            found = next(each for each in row.policies if each.policy == chosen)
-            for warning in found.warnings:
-                what = paint("warning", "yellow")
-                yield f"{what}: budget {row.reference.budget} -> {found.value}: {clean(warning)}"
+        for warning, budgets in _warnings(group, chosen).items():
+            each = "each of them" if len(budgets) == len(group) > 1 else ", ".join(budgets)
+            yield from _told("warning", "yellow", f"{each}: {warning}", paint, width)
+
+
+def _warnings(group: Sequence[MatchRow], chosen: str) -> dict[str, list[str]]:
+    """What to look out for with the chosen policy, and the budgets of which it is said."""
+    told: dict[str, list[str]] = {}
+    for row in group:
+        found = next(each for each in row.policies if each.policy == chosen)
+        for warning in found.warnings:
+            of = f"budget {row.reference.budget} -> {found.value}"
+            told.setdefault(clean(warning), []).append(of)
+    return told
 
 
 def _value(value: int | None) -> str:
@@ -129,32 +152,33 @@ def _like(row: MatchRow, group: Sequence[MatchRow]) -> bool:
     return any(_values([row]) == _values([each]) for each in group)
 
 
-def _runs(worked: Worked, paint: Paint) -> Iterator[str]:
+def _runs(worked: Worked, paint: Paint, width: int | None) -> Iterator[str]:
     rows = []
     for at, (each, leg) in enumerate(zip(worked.arranged.runs, worked.legs, strict=True), 1):
         load = ("load" if leg.loads else "") if worked.checked else "?"
         ends = duration(leg.ends)
         rows.append((str(at), clean(each.combination.title), load, ends, _what(each)))
-    lines = table(
-        [("#", "CONFIGURATION", "LOADS", "ENDS IN", ""), *rows[:_MOST_ROWS]], right=(0, 3)
-    )
+    head = ("#", "CONFIGURATION", "LOADS", "ENDS IN", "")
+    lines = table(narrowed([head, *rows[:_MOST_ROWS]], width, _GIVE), right=(0, 3))
     yield paint(lines[0], "dim")
     yield from lines[1:]
     if len(rows) > _MOST_ROWS:
         yield f"... and {len(rows) - _MOST_ROWS} more (--json has all)"
-    seen = set()
+    told: dict[str, list[str]] = {}
     for each in worked.arranged.runs:
-        for warning in each.warnings:
-            if warning not in seen and warning not in _said(worked):
-                seen.add(warning)
-                title = clean(each.combination.title)
-                yield f"{paint('warning', 'yellow')}: {title}: {clean(warning)}"
+        if not each.again:
+            for warning in each.warnings:
+                told.setdefault(clean(warning), []).append(clean(each.combination.title))
+    for warning, titles in told.items():
+        if warning not in _said(worked):
+            of = titles[0] if len(titles) == 1 else f"{len(titles)} configurations"
+            yield from _told("warning", "yellow", f"{of}: {warning}", paint, width)
 
 
 def _said(worked: Worked) -> set[str]:
     """Warnings that stand below the table of policies already."""
     return {
-        warning
+        clean(warning)
         for row in worked.expansion.matches
         for policy in row.policies
         for warning in policy.warnings
@@ -164,7 +188,7 @@ def _said(worked: Worked) -> set[str]:
 def _what(each: Planned) -> str:
     words = []
     if each.again:
-        words.append("the baseline again, so that a drift shows")
+        words.append("the baseline again")
     elif each.combination.baseline:
         words.append("baseline")
     if each.combination.control:
@@ -176,15 +200,15 @@ def _what(each: Planned) -> str:
     return "; ".join(words)
 
 
-def _left_out(worked: Worked, paint: Paint) -> Iterator[str]:
+def _left_out(worked: Worked, paint: Paint, width: int | None) -> Iterator[str]:
     for each in worked.arranged.blocked[:_MOST_ROWS]:
-        title = clean(each.combination.title)
-        yield f"{paint('blocked', 'red')}: {title}: {clean(each.blocked[0])}"
+        text = f"{clean(each.combination.title)}: {clean(each.blocked[0])}"
+        yield from _told("blocked", "red", text, paint, width)
     if len(worked.arranged.blocked) > _MOST_ROWS:
         yield f"... and {len(worked.arranged.blocked) - _MOST_ROWS} more are blocked"
     for each in worked.arranged.same[:_MOST_ROWS]:
         title, first = clean(each.combination.title), clean(each.same_as)
-        yield f"left out: {title}: on this server it is the same as {first}"
+        yield from wrapped(f"left out: {title}: on this server it is the same as {first}", width)
 
 
 def _totals(worked: Worked) -> Iterator[str]:

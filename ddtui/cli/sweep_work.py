@@ -19,7 +19,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import Experiment, ExperimentState, InForce, QueueSettings
 from ddtui.core.generation import Prompt
-from ddtui.core.launch import Launch, Request, Value
+from ddtui.core.launch import Launch, Limits, Request, Value
 from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.snapshot import ReadinessState
@@ -89,7 +89,10 @@ async def _work_out(
     snapshot = source.snapshot_now()
     values = values_on(base, launch, source, kept.settings)
     limits = (await control.plan(Request(), base)).limits
-    known = circumstances(values, kept.measurements, base_key, limits)
+    # What the drafter and the rows of a full batch bear is said by the checks of each plan.
+    said_by_checks = Limits(graph_widths=limits.graph_widths)
+    known = circumstances(values, kept.measurements, base_key, said_by_checks)
+    known = msgspec.structs.replace(known, max_running=None)
     presets = presets_for(asked.loaded, source.name)
     expansion = expand(asked.sweep, presets.request, values, known)
     total = len(expansion.combinations)

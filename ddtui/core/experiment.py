@@ -44,6 +44,10 @@ class Match(msgspec.Struct, frozen=True):
     value: int
     reference: str
     """What it matches, in words: `block size 8, budget 16`."""
+    block_size: int | None = None
+    """Of what it matches."""
+    budget: int | None = None
+    """Of what it matches."""
 
 
 class Experiment(msgspec.Struct, frozen=True, kw_only=True):

@@ -156,7 +156,6 @@ class Scheduler:
         self._every = max(1, config.number("decode_log_interval", 40))
         self._limit = max(1, config.number("max_running_requests", 48))
         self._serial = 0
-        self._seed = rng.getrandbits(32)
         self._cached: set[str] = set()
         """Subjects in the prefix cache."""
 
@@ -178,9 +177,13 @@ class Scheduler:
         watched: bool = True,
         subject: str = "",
     ) -> Generation:
-        """Queue a request. The same `subject` has the same drafts accepted every time."""
+        """Queue a request.
+
+        The same `subject` has the same luck with its drafts on every server: what differs between
+        two configurations is theirs.
+        """
         self._serial += 1
-        luck = random.Random(f"{self._seed} {subject}" if subject else self._rng.random())
+        luck = random.Random(subject or self._rng.random())
         rid = f"{self._rng.getrandbits(96):024x}{self._serial:08x}"
         request = Generation(
             rid,

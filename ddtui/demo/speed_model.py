@@ -100,8 +100,10 @@ class SpeedModel:
         """Drafts accepted in one pass; `ease` is how predictable this request is (1 = usual)."""
         rng = luck or self._rng
         chance, count = min(0.995, self._chance * ease), 0
-        while count < self.horizon and rng.random() < chance:
-            count += 1
+        # One draw a pass: with equal luck a better configuration never accepts less.
+        drawn, reached = rng.random(), chance
+        while count < self.horizon and drawn < reached:
+            count, reached = count + 1, reached * chance
         return count
 
     def _solve(self, mean: float) -> float:

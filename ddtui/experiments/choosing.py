@@ -44,14 +44,16 @@ def chosen_baseline(
     """The group that the others are compared with; None where nothing was measured.
 
     In this order: what was named; the experiment that its sweep calls the baseline (the newest of
-    several); what was in force when the queue began; what was measured first.
+    several; of another sweep, where `sweep` has none); what was in force when the queue began; what
+    was measured first.
 
     Raises:
         ResultsError: Nothing measured has that name.
     """
     if named:
         return _named(groups, experiments, named)
-    wanted = [each for each in experiments if each.baseline and (not sweep or each.sweep == sweep)]
+    wanted = [each for each in experiments if each.baseline]
+    wanted = [each for each in wanted if each.sweep == sweep] or wanted
     for experiment in sorted(wanted, key=lambda each: each.created, reverse=True):
         for group in reversed(groups):
             if experiment in experiments_of(group, [experiment]):

@@ -16,11 +16,12 @@ from typing import Literal
 
 import msgspec
 
-from ddtui.experiments.comparison import Standing, standing_of
+from ddtui.experiments.comparison import Standing, compared, rate_of, standing_of
+from ddtui.experiments.grouping import cell_at
 from ddtui.experiments.intervals import ratio
-from ddtui.experiments.knob_values import in_words, numeric, others, value_of, value_order
+from ddtui.experiments.knob_values import TIED, in_words, numeric, others, value_of, value_order
 from ddtui.experiments.rows import Row
-from ddtui.experiments.wording import number, percent, rate
+from ddtui.experiments.wording import difference, number, percent, rate
 
 SATURATED = 0.25
 """Share of passes that accept the whole block, from which a longer block may pay."""
@@ -30,7 +31,7 @@ LOW_NODE_USE = 0.25
 DISAGREEING = 0.05
 """How far the engine's own acceptance may be from the requests' before it is told: a share."""
 
-NoteKind = Literal["returns", "block", "nodes", "coding", "versions", "drift", "sources"]
+NoteKind = Literal["returns", "block", "nodes", "coding", "versions", "drift", "sources", "match"]
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -76,21 +77,20 @@ def runs_of(rows: Sequence[Row], varying: Sequence[str], knob: str) -> list[Run]
 
 
 def notes_on(
-    rows: Sequence[Row], varying: Sequence[str], margin: float, drift: float | None
+    rows: Sequence[Row], varying: Sequence[str], margin: float, concurrency: int
 ) -> tuple[Note, ...]:
     """Everything worth telling, the most useful first."""
     measured = [row for row in rows if row.rate is not None]
     notes = [
         note for knob in varying for note in _returns(runs_of(measured, varying, knob), margin)
     ]
+    notes += _matches(measured, varying, margin)
     notes += _blocks(measured)
     notes += _nodes(measured)
     notes += _coding(rows)
     notes += _versions(measured)
     notes += _sources(measured)
-    if drift is not None:
-        text = f"measurements of one configuration lie {drift * 100:.1f} % apart"
-        notes.append(Note("drift", f"{text}; a smaller difference than {margin:.1%} is a tie"))
+    notes += _drift(measured, margin, concurrency)
     return tuple(notes)
 
 
@@ -151,6 +151,7 @@ def _beyond(enough: Row, rows: Sequence[Row], value: str) -> str:
 
 
 def _blocks(rows: Sequence[Row]) -> Iterator[Note]:
+    saturated: dict[float, list[tuple[str, float]]] = {}
     for row in rows:
         block = numeric(row.knobs.get("block_size", ""))
         positions = row.cell.positions if row.cell is not None else ()
@@ -158,11 +159,41 @@ def _blocks(rows: Sequence[Row]) -> Iterator[Note]:
             continue
         share = positions[int(block) - 2]
         if share >= SATURATED:
-            why = f"{percent(share)} of its passes accept the whole block of {block:g}"
-            yield Note("block", f"{row.title}: block saturated: {why}; a longer one may pay")
+            saturated.setdefault(block, []).append((row.title, share))
         elif share < OUT_OF_REACH and row.is_baseline:
             why = f"only {share:.1%} of its passes accept the whole block of {block:g}"
             yield Note("block", f"{row.title}: {why}; a longer one brings nothing")
+    for size, found in saturated.items():
+        shares = [share for _, share in found]
+        bounds = " to ".join(dict.fromkeys(map(percent, (min(shares), max(shares)))))
+        where = found[0][0] if len(found) == 1 else f"{len(found)} configurations"
+        why = f"{bounds} of its passes accept the whole block of {size:g}"
+        yield Note("block", f"{where}: block saturated: {why}; a longer one may pay")
+
+
+def _matches(rows: Sequence[Row], varying: Sequence[str], margin: float) -> Iterator[Note]:
+    """What another block size brings, beside what its budget was matched to."""
+    same = [each for each in varying if each not in {"block_size", "budget", *TIED["block_size"]}]
+
+    def key(row: Row, block: str, budget: str) -> tuple[str, ...]:
+        return (row.work, block, budget, *(value_of(row.knobs, name) for name in same))
+
+    known = {key(r, value_of(r.knobs, "block_size"), value_of(r.knobs, "budget")): r for r in rows}
+    for row in rows:
+        for match in row.matched:
+            other = known.get(key(row, str(match.block_size), str(match.budget)))
+            found = None if other is None else compared(row.cell, other.cell, margin)
+            if other is None or other is row or found is None or not found.by:
+                continue
+            by = found.user_rate if found.by == "user" else found.total_rate
+            what = f"{rate(_median(row))} tok/s against {rate(_median(other))} of {other.title}"
+            why = f"; {found.why}" if found.why else ""
+            text = f"{row.title} ({match.policy}): {what}: {difference(by)}, {found.standing}{why}"
+            yield Note("match", text)
+
+
+def _median(row: Row) -> float | None:
+    return None if row.rate is None else row.rate.median
 
 
 def _nodes(rows: Sequence[Row]) -> Iterator[Note]:
@@ -208,3 +239,29 @@ def _sources(rows: Sequence[Row]) -> Iterator[Note]:
                 f"{row.title}: acceptance length {number(own.median)} by its requests, "
                 f"{number(cell.server_acceptance)} by the engine's counters",
             )
+
+
+def _drift(rows: Sequence[Row], margin: float, concurrency: int) -> Iterator[Note]:
+    """What the margin rests on: the baseline's measurements, else those that lie furthest apart."""
+    found = [(row, rates) for row in rows if len(rates := _rates(row, concurrency)) > 1]
+    own = [pair for pair in found if pair[0].is_baseline]
+    if not found:
+        return
+    row, rates = max(own or found, key=lambda pair: max(pair[1]) / min(pair[1]))
+    figures = ", then ".join(map(rate, rates))
+    apart = (max(rates) / min(rates) - 1) * 100
+    what = "the baseline" if row.is_baseline else row.title
+    yield Note(
+        "drift",
+        f"{what} was measured {len(rates)} times: {figures} tok/s, a drift of {apart:.1f} %; a"
+        f" difference within {margin * 100:.1f} % is a tie",
+    )
+
+
+def _rates(row: Row, concurrency: int) -> list[float]:
+    """The rate of each measurement that counts, the oldest first."""
+    cells = (
+        cell_at(each.cells, concurrency) for each in row.measurements if each.id in row.counted
+    )
+    rates = (rate_of(cell)[1] for cell in cells if cell is not None)
+    return [each.median for each in rates if each is not None and each.median > 0]

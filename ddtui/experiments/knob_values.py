@@ -16,10 +16,23 @@ _ORDER = {name: place for place, name in enumerate(KNOBS)}
 
 
 def varying_knobs(rows: Iterable[Knobs]) -> tuple[str, ...]:
-    """Knobs with more than one value, speculation first. One that a row lacks is `none` there."""
+    """Knobs with more than one value, speculation first. One that a row lacks is `none` there.
+
+    What only follows another one (`TIED`) is left out.
+    """
     found = list(rows)
     names = sorted({name for row in found for name in row}, key=_place)
-    return tuple(name for name in names if len({value_of(row, name) for row in found}) > 1)
+    varying = [name for name in names if len({value_of(row, name) for row in found}) > 1]
+    return tuple(name for name in varying if not _follows(name, varying, found))
+
+
+def _follows(name: str, varying: Sequence[str], rows: Sequence[Knobs]) -> bool:
+    """Whether a knob only follows another one that varies, and so tells nothing beside it."""
+    for leader, followers in TIED.items():
+        if name in followers and leader in varying:
+            pairs = {(value_of(row, leader), value_of(row, name)) for row in rows}
+            return len(pairs) == len({value for value, _ in pairs})
+    return False
 
 
 def value_of(knobs: Knobs, name: str) -> str:

@@ -79,7 +79,8 @@ class Matched(msgspec.Struct, frozen=True, kw_only=True):
         if self.value is None:
             raise ValueError("; ".join(self.errors))
         words = f"block size {reference.block_size}, budget {reference.budget}"
-        return Match(self.policy, self.formula, "budget", self.value, words)
+        shape = (reference.block_size, reference.budget)
+        return Match(self.policy, self.formula, "budget", self.value, words, *shape)
 
 
 class _No(Exception):
@@ -258,7 +259,9 @@ def _wide(shape: Shape) -> bool:
 def _of_the_tree(old: Shape, new: Shape, known: Circumstances) -> list[str]:
     found, depth = [], new.block_size - 1
     if new.budget <= depth:
-        found.append(f"budget {new.budget} <= {new.block_size} - 1: the tree is only a chain")
+        found.append(
+            f"budget {new.budget} with block size {new.block_size}: the tree is only a chain"
+        )
     width = new.budget // depth + 1
     caps = [each for each in (new.topk, known.max_topk) if each is not None]
     if caps and min(caps) < width and new.budget > depth:

@@ -132,13 +132,19 @@ def _without_doubles(found: Sequence[Planned]) -> list[Planned]:
 
 
 def with_baseline(sweep: Sweep, found: Sequence[Planned], base_key: str) -> list[Planned]:
-    """The baseline marked, where the sweep leaves it open: what is in force, else the first one."""
+    """The baseline marked, where the sweep leaves it open: what is in force, else the first one.
+
+    None is, where all are matched to something that is not of the sweep: then results compare them
+    with the baseline that there is already.
+    """
     if sweep.baseline != "auto":
         return list(found)
-    open_to = [at for at, each in enumerate(found) if each.runs]
-    if not open_to:
+    runs = [at for at, each in enumerate(found) if each.runs]
+    in_force = [at for at in runs if base_key and found[at].key == base_key]
+    own = [at for at in runs if found[at].combination.match is None]
+    if not (in_force or own):
         return list(found)
-    at = next((each for each in open_to if base_key and found[each].key == base_key), open_to[0])
+    at = (in_force or own)[0]
     first, *_ = marked([each.combination for each in found], at)
     baseline = msgspec.structs.replace(found[at], combination=first)
     return [baseline, *found[:at], *found[at + 1 :]]

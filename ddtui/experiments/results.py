@@ -17,7 +17,7 @@ from ddtui.core.experiment import ENDED, Experiment, QueueSettings
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.experiments import showable
 from ddtui.experiments.choosing import ResultsError, chosen_baseline, in_sweep
-from ddtui.experiments.comparison import drift_of, margin_of
+from ddtui.experiments.comparison import margin_of
 from ddtui.experiments.grouping import Group, grouped
 from ddtui.experiments.insights import Note, notes_on
 from ddtui.experiments.knob_values import value_of, value_order, varying_knobs
@@ -104,7 +104,7 @@ def results_view(
         margin=margin,
         rows=tuple(ordered),
         varying=varying,
-        notes=notes_on(ordered, varying, margin, _largest_drift(groups, reference, at)),
+        notes=notes_on(ordered, varying, margin, at),
         waiting=sum(each.state not in ENDED for each in queue),
         sweep=sweep,
     )
@@ -127,12 +127,3 @@ def _concurrency(groups: Sequence[Group], baseline: Group | None, asked: int | N
         return asked
     own = [cell.concurrency for cell in baseline.cells] if baseline is not None else []
     return min(own or every or [1])
-
-
-def _largest_drift(groups: Sequence[Group], baseline: Group | None, at: int) -> float | None:
-    """What the margin rests on: the baseline's drift, else the largest of the others."""
-    if baseline is not None and (own := drift_of(baseline, at)) is not None:
-        return own
-    return max(
-        (found for each in groups if (found := drift_of(each, at)) is not None), default=None
-    )

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from ddtui.core.experiment import Experiment, ExperimentState
+from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.measurement import Cell, CodingResult, Measurement, MeasurementState, Spread
 from ddtui.experiments.choosing import experiments_of
 from ddtui.experiments.comparison import (
@@ -59,6 +59,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     sweeps: tuple[str, ...] = ()
     matches: tuple[str, ...] = ()
     """How a value was computed to match another configuration, with policy and formula."""
+    matched: tuple[Match, ...] = ()
+    """The same, to look up what it matches."""
     reproduce: str = ""
     """Command lines for a shell that apply this configuration and measure it; no secret in them."""
     left_out: tuple[str, ...] = ()
@@ -161,6 +163,7 @@ def measured_row(group: Group, around: Circumstances) -> Row:
             for each in owners
             if each.match is not None
         ),
+        matched=tuple(dict.fromkeys(each.match for each in owners if each.match is not None)),
         reproduce=command,
         left_out=left_out,
         configuration=newest.configuration,

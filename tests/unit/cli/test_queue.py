@@ -134,6 +134,39 @@ def test_values_in_force_are_matched_where_the_request_has_none(queue: Any, stor
     assert like["match"]["reference"] == "block size 8, budget 16"
 
 
+def test_what_a_sweep_has_learnt_of_the_host_is_matched_without_it(run: Run, queue: Any) -> None:
+    grid = ("budget=4,16", "topk=4", "--plan", "quick", "--yes")
+    assert run("sweep", "demo", *grid).exit_code == 0
+    (like,) = queue("add", "--like", "2", "--set", "block_size=16", "--match", "nodes")
+    assert like["match"]["reference"] == "block size 8, budget 16"
+    assert like["request"]["knobs"] == {"budget": 35, "topk": 4, "block_size": 16}
+    # One that was added by hand sets less still: what it leaves to the server is known too.
+    queue("add", "--set", "budget=8")
+    result = run("queue", "demo", "add", "--like", "4", "--set", "block_size=16", "--match", "P1")
+    assert "block_size 16 budget 18: pending, place 5" in result.stdout
+    assert "block size 16 is larger than the drafter's trained 8" in result.stderr
+
+
+def test_what_nothing_tells_cannot_be_matched(run: Run, queue: Any) -> None:
+    queue("add", "--set", "budget=8")
+    result = run("queue", "demo", "add", "--like", "1", "--set", "block_size=16", "--match", "P1")
+    assert result.exit_code == ExitCode.USAGE
+    assert "needs to know the block_size" in result.stderr
+    assert "`ddtui sweep`" in result.stderr
+
+
+def test_the_list_stays_within_the_terminal(
+    run: Run, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    title = "a configuration with a title that no terminal of eighty columns has any room for"
+    queue("add", "--set", "budget=8", "--title", title, "--hypothesis", "so much the better " * 3)
+    shown = run("queue", "demo").stdout
+    assert max(map(len, shown.splitlines())) <= 80
+    assert "a configuration with a title" in shown
+    assert title in run("queue", "demo", "show", "1").stdout
+
+
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [

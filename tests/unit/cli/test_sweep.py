@@ -74,13 +74,12 @@ def test_it_queues_what_it_shows(run: Run) -> None:
     first, second = queue_of_demo()
     assert first.request.knobs == {"block_size": 16, "budget": 35}
     assert first.match == Match(
-        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16"
+        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16", 8, 16
     )
-    assert (first.baseline, second.baseline, second.title) == (
-        True,
-        False,
-        "block_size 16 budget 48",
-    )
+    # They are compared with what they are matched to, which is not of this sweep.
+    assert (first.baseline, second.baseline) == (False, False)
+    assert second.title == "block_size 16 budget 48"
+    assert first.knobs["topk"] == 8  # in force, and not set by the sweep
     assert first.configuration
     assert first.sweep.startswith("grid-")
 

@@ -62,7 +62,7 @@ def test_then_block_size_16_with_matching_budgets() -> None:
     assert all(each.request.knobs["block_size"] == 16 for each in found.combinations)
     last = found.combinations[-1]
     assert last.match == Match(
-        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16"
+        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16", 8, 16
     )
     first = found.matches[0]
     assert (first.reference.budget, first.block_size, first.topk) == (4, 16, 4)
@@ -75,7 +75,8 @@ def test_then_block_size_16_with_matching_budgets() -> None:
         ("tile", 15),
         ("measured", None),
     ]
-    assert found.combinations[0].warnings == ("budget 9 <= 16 - 1: the tree is only a chain",)
+    told = "budget 9 with block size 16: the tree is only a chain"
+    assert found.combinations[0].warnings == (told,)
 
 
 def test_both_block_sizes_at_once_with_their_controls() -> None:

@@ -80,7 +80,7 @@ def test_what_was_measured_is_taken_by_speed_not_by_acceptance() -> None:
 @pytest.mark.parametrize(
     ("old", "block", "known", "told"),
     [
-        (of(4), 16, Circumstances(), "budget 9 <= 16 - 1: the tree is only a chain"),
+        (of(4), 16, Circumstances(), "budget 9 with block size 16: the tree is only a chain"),
         (
             of(16),
             16,
@@ -170,7 +170,7 @@ def test_a_shorter_block_may_leave_no_tree() -> None:
 
 def test_what_an_experiment_keeps() -> None:
     assert matched("nodes", of(16), 16).as_match(of(16)) == Match(
-        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16"
+        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16", 8, 16
     )
 
 

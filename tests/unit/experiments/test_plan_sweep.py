@@ -9,7 +9,8 @@ from ddtui.config.grid_text import parse_grid
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.engine import Engine
-from ddtui.core.launch import Finding, Launch, Level, Plan, Request
+from ddtui.core.experiment import Experiment, InForce
+from ddtui.core.launch import Finding, Launch, Level, Limits, Plan, Request, Value
 from ddtui.core.measurement import (
     Cell,
     Measurement,
@@ -21,7 +22,14 @@ from ddtui.core.sweep import Sweep
 from ddtui.engines.sglang import SGLANG
 from ddtui.experiments.grid import expand
 from ddtui.experiments.matching import Point
-from ddtui.experiments.plan_known import circumstances, rate_of, usable_again, values_in_force
+from ddtui.experiments.plan_known import (
+    circumstances,
+    knobs_known,
+    knobs_planned,
+    rate_of,
+    usable_again,
+    values_in_force,
+)
 from ddtui.experiments.plan_sweep import Arranged, arranged, planned, with_baseline
 from ddtui.hosts.base import LinkDown
 
@@ -168,3 +176,42 @@ def test_only_an_undisturbed_measurement_of_this_version_is_used_again() -> None
     older = measurement(provenance=Provenance(engine_version="0.4"))
     assert usable_again([disturbed, older, fine], "0.5") is fine
     assert usable_again([disturbed, older], "0.5") is None
+
+
+async def test_no_matched_one_is_the_baseline() -> None:
+    sweep = parse_grid("block_size=16 budget=8,16 match")
+    found = await planned(expand(sweep, base={"block_size": 8}).combinations, None)
+    assert not any(each.combination.baseline for each in with_baseline(sweep, found, "k"))
+    sweep = parse_grid("block_size=8,16 budget=8,16 match")
+    found = await planned(expand(sweep, base={"block_size": 8}).combinations, None)
+    first, *others = with_baseline(sweep, found, "k")
+    assert first.combination.request.knobs == {"block_size": 8, "budget": 8}
+    assert first.combination.baseline
+    assert not any(each.combination.baseline for each in others)
+
+
+def test_knobs_of_a_plan_have_what_the_server_chooses_itself() -> None:
+    before: dict[str, Value] = {"block_size": 8, "budget": 8, "draft_tokens": 8, "flag:x": "1"}
+    after = Launch((*PROGRAM, "--max-running-requests", "16"))
+    kept = knobs_planned(after, SGLANG, Request(), before)
+    assert kept == {"block_size": 8, "budget": 8, "draft_tokens": 8, "max_running": 16}
+    asked = Request(knobs={"block_size": 16, "budget": None})
+    assert knobs_planned(after, SGLANG, asked, before) == {"block_size": 8, "max_running": 16}
+
+
+def test_what_is_known_of_an_experiment_without_its_host() -> None:
+    asked = Request(knobs={"budget": 12, "window": None})
+    one = Experiment(id="e", host="h", title="t", request=asked, knobs={"topk": 6})
+    in_force = InForce(knobs={"block_size": 8, "topk": 4, "window": 2048})
+    assert knobs_known(one, in_force, None) == {"block_size": 8, "topk": 6, "budget": 12}
+    seen = measurement(knobs={"block size": "16", "top-k": "5", "algorithm": "DDTREE"})
+    told = {"block_size": 16, "topk": 5, "algorithm": "DDTREE"}
+    assert knobs_known(one, in_force, seen) == told
+
+
+def test_matching_is_told_what_the_host_bears() -> None:
+    limits = Limits(trained_block=8, max_running=32, graph_widths=(9, 17))
+    found = circumstances({"window": 2048}, [], "", limits)
+    assert (found.trained_block, found.max_running, found.graph_widths) == (8, 32, (9, 17))
+    assert found.window == 2048
+    assert circumstances({"max_running": 16}, [], "", limits).max_running == 16

@@ -156,7 +156,8 @@ def test_the_drift_of_the_measured_again_baseline_is_taken_in() -> None:
     assert view.margin == pytest.approx(170 / 164 - 1)
     assert view.rows[1].comparison.standing is Standing.TIE
     assert notes(view, "drift") == [
-        "measurements of one configuration lie 3.7 % apart; a smaller difference than 3.7% is a tie"
+        "the baseline was measured 2 times: 170.0, then 164.0 tok/s, a drift of 3.7 %; a difference"
+        " within 3.7 % is a tie"
     ]
     # Their repeats are pooled in one row.
     assert len(view.rows) == 2
@@ -369,3 +370,27 @@ def test_secrets_and_control_characters_stay_out() -> None:
     assert view.rows[0].reproduce == (
         "ddtui apply ct200 --set budget=8 && ddtui bench ct200 --plan mine"
     )
+
+
+def test_another_block_size_stands_beside_what_it_was_matched_to() -> None:
+    knobs = {"block_size": "16", "budget": "18", "topk": "4", "draft_tokens": "16"}
+    old = measured(8, (cell(170.0),))
+    new = measured(18, (cell(150.0, 4.5),), title="block_size 16 budget 18 topk 4", knobs=knobs)
+    match = Match("nodes", "ceil(8 x 15 / 7) = 18", "budget", 18, "block size 8, budget 8", 8, 8)
+    owner = msgspec.structs.replace(experiment(18), title=new.title, match=match)
+    view = results_view("ct200", [old, new], [experiment(8), owner])
+    assert view.varying == ("block_size", "budget")
+    (told,) = notes(view, "match")
+    assert told.startswith(
+        "block_size 16 budget 18 topk 4 (nodes): 150.0 tok/s against 170.0 of budget 8 topk 4:"
+        " -11.8 %, slower; acceptance ×1.05, step time ×1.19: a pass costs more than it brings"
+    )
+
+
+def test_a_sweep_without_a_baseline_is_compared_with_that_of_another_one() -> None:
+    first = msgspec.structs.replace(experiment(8), sweep="budgets", baseline=True)
+    second = msgspec.structs.replace(experiment(16), sweep="blocks")
+    results = [measured(8, (cell(170.0),)), measured(16, (cell(147.5),))]
+    view = results_view("ct200", results, [first, second], sweep="blocks")
+    assert view.baseline == "budget 8 topk 4"
+    assert [row.title for row in view.rows] == ["budget 8 topk 4", "budget 16 topk 4"]
