@@ -13,6 +13,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.knobs import by_name
 from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.core.snapshot import Snapshot
 from ddtui.experiments.measuring import Disrupted, Measuring, Unmeasurable
 from ddtui.experiments.needs import Around, OnProgress
 from ddtui.experiments.one_experiment import cell_words
@@ -76,11 +77,7 @@ async def measure_now(
         simulated=around.host.simulated,
         unit=around.unit(),
         configuration=configuration_key(launch.argv, launch.environment),
-        title=" ".join(
-            f"{name} {value}"
-            for name, value in by_name(snapshot.engine.knobs).items()
-            if name in _TITLE
-        ),
+        title=_title(snapshot),
         plan=plan,
         began=began,
     )
@@ -108,6 +105,12 @@ async def measure_now(
         )
         await asyncio.to_thread(around.measured.put, found)
     return found
+
+
+def _title(snapshot: Snapshot) -> str:
+    """The configuration in short, by its knobs."""
+    knobs = by_name(snapshot.engine.knobs).items()
+    return " ".join(f"{name} {value}" for name, value in knobs if name in _TITLE)
 
 
 async def _to_the_end(around: Around, measuring: Measuring, on_words: Callable[[str], None]) -> str:
