@@ -32,6 +32,9 @@ async def test_the_list_of_themes_marks_the_one_in_force() -> None:
     app = control_app("live", FakeControl())
     async with app.run_test(size=(100, 30)) as pilot:
         await pilot.press("ctrl+t")
-        await pilot.pause()
-        picture = app.export_screenshot().replace("&#160;", " ")
-        assert f"* {app.theme}" in picture
+        for _ in range(200):  # the list is filled by a search of its own
+            picture = app.export_screenshot().replace("&#160;", " ")
+            if f"* {app.theme}" in picture:
+                return
+            await pilot.pause(0.02)
+        raise AssertionError(picture)
