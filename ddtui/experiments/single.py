@@ -64,12 +64,7 @@ async def measure_now(
     snapshot = watching.snapshot()
     stands = standing(snapshot, launch, watching.engine)
     if stands is not Standing.PROVED:
-        why = snapshot.readiness.summary
-        raise NotProved(
-            f"{_WORDS[stands]}: {why}" if why else _WORDS[stands],
-            "wait until it is ready (ddtui status HOST --wait 900), or bring a configuration into"
-            " force with ddtui apply",
-        )
+        raise _not_proved(stands, snapshot)
     began = watching.clock()
     measurement = Measurement(
         id=uuid.uuid4().hex,
@@ -105,6 +100,15 @@ async def measure_now(
         )
         await asyncio.to_thread(around.measured.put, found)
     return found
+
+
+def _not_proved(stands: Standing, snapshot: Snapshot) -> NotProved:
+    why = snapshot.readiness.summary
+    return NotProved(
+        f"{_WORDS[stands]}: {why}" if why else _WORDS[stands],
+        "wait until it is ready (ddtui status HOST --wait 900), or bring a configuration into"
+        " force with ddtui apply",
+    )
 
 
 def _title(snapshot: Snapshot) -> str:
