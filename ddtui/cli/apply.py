@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
-from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.context import Options, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, clean, emit, emit_json, say
 from ddtui.config.errors import ConfigError
+from ddtui.config.hosts import HostTarget, Reach, find_host, full_unit_name, known_hosts
 
 if TYPE_CHECKING:
     from ddtui.cli.live import Watched
@@ -209,10 +210,10 @@ def history(
     """Show the changes made to a host from this machine: who, when, what, and how they ended."""
     with told(context) as options:
         from ddtui.cli.change_report import history_lines, record_report
-        from ddtui.config.hosts import Reach, full_unit_name
         from ddtui.store import Store
 
-        target = host_of(options.load(), host)
+        loaded = options.load()
+        target = find_host(loaded.config, host)
         store = Store.open()
         try:
             records = store.reconfigurations.history(
@@ -223,12 +224,21 @@ def history(
             )
         finally:
             store.close()
+        if not records:
+            _tell_that_nothing_is_recorded(target, unit, known_hosts(loaded.config))
         if as_json:
             emit_json([record_report(each) for each in records])
         elif records:
             emit("\n".join(history_lines(records)))
-        else:
-            say(f"no change of {clean(target.name)} was made from here")
+
+
+def _tell_that_nothing_is_recorded(target: HostTarget, unit: str | None, known: list[str]) -> None:
+    """Of a host that is not configured it may be the name that is wrong."""
+    of_what = f"{unit} on {target.name}" if unit else target.name
+    say(f"no change of {clean(of_what)} was made from here")
+    if target.reach is Reach.SSH and not target.configured:
+        near = f"; {target.hint}" if target.hint else f" (configured: {', '.join(known)})"
+        say(f"       no host of this name is configured{near}")
 
 
 def _request(options: Options, host: str, preset: str | None, assignments: list[str]) -> Request:

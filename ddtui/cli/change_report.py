@@ -27,7 +27,7 @@ def plan_lines(plan: Plan, paint: Paint) -> Iterator[str]:
             rows.append((name, _value(each.before), _value(each.after), knob))
         yield from table(rows)
     else:
-        yield "no change"
+        yield "no flag and no variable changes"
     for finding in plan.findings:
         yield f"{paint(finding.level.value, _COLOURS[finding.level])}: {clean(finding.text)}"
         if finding.reason:

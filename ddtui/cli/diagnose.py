@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -15,7 +17,7 @@ from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, clean, emit, emit_json, say
-from ddtui.config.errors import ConfigError
+from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.hosts import known_hosts
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ def _diagnosed(options: Options, source: str, overrides: Overrides) -> Diagnosed
         raise typer.Exit(ExitCode.NOT_A_LOG) from error
     except OSError as error:
         say(f"error: {clean(name)} cannot be read: {error.strerror or error}")
+        say(f"       {_way_to_read(error, name)}")
         raise typer.Exit(ExitCode.FAILED) from error
 
 
@@ -99,6 +102,7 @@ def _file_of(options: Options, source: str) -> Path | None:
     if not _exists(path):
         if looks_like_a_path and not _is_known(options, source):
             say(f"error: there is no file {clean(source)}")
+            say(f"       {_where_it_may_be(options, source, path)}")
             raise typer.Exit(ExitCode.FAILED)
         return None
     if looks_like_a_path:
@@ -112,6 +116,32 @@ def _file_of(options: Options, source: str) -> Path | None:
     return path
 
 
+def _way_to_read(error: OSError, name: str) -> str:
+    """What to do about a file that is there and cannot be read."""
+    match error:
+        case IsADirectoryError():
+            return "it is a folder: name a log in it, or pipe several: `cat ... | ddtui diagnose -`"
+        case PermissionError():
+            return f"read it as one who may: sudo cat {clean(shlex.quote(name))} | ddtui diagnose -"
+        case _:
+            return "copy it to another disk, or pipe it in: `... | ddtui diagnose -`"
+
+
+def _where_it_may_be(options: Options, source: str, path: Path) -> str:
+    """What may have been meant by a file that is not there."""
+    folder = path.parent
+    if not _exists(folder):
+        return f"there is no folder {clean(str(folder))} either: look at its path"
+    with suppress(OSError):
+        near = did_you_mean(path.name, (each.name for each in folder.iterdir()))
+        if near:
+            return f"in {clean(str(folder.absolute()))}{clean(near)}"
+    if "/" in source:
+        return f"look at what is there: ls {clean(shlex.quote(str(folder)))}"
+    hosts = ", ".join(_hosts(options))
+    return f"it was looked for in {clean(str(Path.cwd()))}; a host is named as one of: {hosts}"
+
+
 def _exists(path: Path) -> bool:
     try:
         return path.exists()
@@ -120,14 +150,17 @@ def _exists(path: Path) -> bool:
 
 
 def _is_known(options: Options, source: str) -> bool:
-    try:
-        return source in known_hosts(options.load().config)
-    except ConfigError:
-        return source in known_hosts_without_configuration()
+    return source in _hosts(options)
 
 
-def known_hosts_without_configuration() -> list[str]:
-    """The built-in hosts: a broken configuration hinders nobody from reading a file."""
+def _hosts(options: Options) -> list[str]:
+    """The known hosts; the built-in ones where the configuration is broken.
+
+    That hinders nobody from reading a file.
+    """
     from ddtui.config.model import Config
 
-    return known_hosts(Config())
+    try:
+        return known_hosts(options.load().config)
+    except ConfigError:
+        return known_hosts(Config())

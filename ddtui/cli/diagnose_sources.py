@@ -76,14 +76,21 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
         examination.take(line)
     result = examination.conclude(kernel=tuple(log.kernel))
     remarks: tuple[str, ...] = ()
+    if log.cut:
+        remarks = (
+            f"its compressed data is {log.cut}: read as far as it goes, {log.lines_read} lines;"
+            " what comes after is not known: copy it once more, whole",
+        )
     if forms.foreign:
-        remarks = (f"its lines have a form that is not known: {forms.foreign[:160]}",)
+        form = f"its lines have a form that is not known: {forms.foreign[:160]}"
+        remarks = (*remarks, form)
         if not result.failed:
-            raise NotALog(remarks[0], "cut off what stands before the engine's own `[date time]`")
+            raise NotALog(form, "cut off what stands before the engine's own `[date time]`")
     if dialect is None:
         if not result.failed and len(result.phases) <= 1:
             raise NotALog(
-                f"none of its {log.lines_read} lines is from an engine's log",
+                f"none of its {log.lines_read} lines is from an engine's log"
+                + (f" (its compressed data is {log.cut})" if log.cut else ""),
                 "give the output of `journalctl -u UNIT`, or the engine's own",
             )
         result = msgspec.structs.replace(result, engine="")

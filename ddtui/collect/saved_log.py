@@ -2,8 +2,8 @@
 
 Lines are read in a stream, so that a log may be larger than memory. The formats of journalctl's
 text output are those of its `--output=` (journalctl(1)): short, short-precise, short-iso(-precise),
-short-full, short-unix, short-monotonic and with-unit. Times without a zone are taken as UTC, those
-without a year as of the last twelve months.
+short-full, short-unix, short-monotonic, short-delta and with-unit. Times without a zone are taken
+as UTC, those without a year as of the last twelve months.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import codecs
 import gzip
 import re
+import zlib
 from collections import deque
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -48,7 +49,7 @@ _PREFIX = re.compile(
     r"|(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?(?P<zone>[+-]\d\d:?\d\d)"
     r"|[A-Z][a-z]{2} (?P<full>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,6})? [A-Z+\-\d:]{1,8}"
     r"|(?P<unix>\d{9,11}\.\d{1,6})"
-    r"|\[ {0,12}(?P<boot>\d{1,12}\.\d{6})\])"
+    r"|\[ {0,12}(?P<boot>\d{1,12}\.\d{6})(?: <[ \d.]{0,24}[ *]>| {0,24})\])"
     r" (?P<host>[^\s\[(:]{1,255}) (?P<ident>\S{1,255}?)(?:\[(?P<pid>\d{1,10})\])?: ?"
 )
 _CONTAINER = re.compile(r"(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?Z ")
@@ -105,6 +106,8 @@ class SavedLog:
 
     def __init__(self, stream: IO[bytes], *, now: float, unit: str = "") -> None:
         self._stream = stream
+        self._packed: gzip.GzipFile | None = None
+        """What unpacks the stream, where that is compressed."""
         self._now = datetime.fromtimestamp(now, UTC)
         self.unit = unit
         """Unit whose lines are wanted, where the log holds those of several; empty: not known."""
@@ -112,6 +115,8 @@ class SavedLog:
         """Lines of the kernel found in it."""
         self.lines_read = 0
         self.bytes_read = 0
+        self.cut = ""
+        """Why its compressed data could not be read to its end; empty where it could."""
         self._reader = JournalReader()
         self._stamp = 0.0
         self._pid: int | None = None
@@ -140,8 +145,13 @@ class SavedLog:
             raise NotALog("it is empty")
         if head.startswith(b"\x1f\x8b"):
             joined = cast("IO[bytes]", _Joined(head, self._stream))
-            self._stream = cast("IO[bytes]", gzip.GzipFile(fileobj=joined))
+            self._packed = gzip.GzipFile(fileobj=joined)
+            self.bytes_read = 0
             head = self._read()
+            if self.cut and not head:
+                raise NotALog(f"its compressed data is {self.cut}", "copy it once more, whole")
+            if not head:
+                raise NotALog("it is empty")
         decoder = _decoder_for(head)
         pending = ""
         is_cut = False
@@ -161,10 +171,16 @@ class SavedLog:
             yield pending.removesuffix("\r")
 
     def _read(self) -> bytes:
-        try:
+        """The next bytes, none at the end. Of compressed data that is cut, all up to there."""
+        if self._packed is None:
             chunk = self._stream.read(CHUNK)
-        except (EOFError, gzip.BadGzipFile) as error:
-            raise NotALog(f"its compressed data is damaged ({error})") from error
+        else:
+            try:
+                chunk = self._packed.read1(CHUNK)  # read() would lose what stands before the cut
+            except EOFError:
+                chunk, self.cut = b"", "cut off"
+            except (gzip.BadGzipFile, zlib.error) as error:
+                chunk, self.cut = b"", f"damaged ({error})"
         self.bytes_read += len(chunk)
         return chunk
 

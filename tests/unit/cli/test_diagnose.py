@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
@@ -88,9 +89,31 @@ def test_a_file_that_cannot_be_read(run: Run, tmp_path: Path) -> None:
     missing = run("diagnose", str(tmp_path / "none.log"))
     assert missing.exit_code == ExitCode.FAILED
     assert "there is no file" in missing.output
+    assert f"ls {tmp_path}" in missing.output
+    (tmp_path / "engine.log").touch()
+    misspelt = run("diagnose", str(tmp_path / "engin.log"))
+    assert f"in {tmp_path}; did you mean 'engine.log'?" in misspelt.output
+    nowhere = run("diagnose", str(tmp_path / "no" / "engine.log"))
+    assert f"there is no folder {tmp_path / 'no'} either" in nowhere.output
+    assert "a host is named as one of: local, demo" in run("diagnose", "other.log").output
     folder = run("diagnose", str(tmp_path) + "/")
     assert folder.exit_code == ExitCode.FAILED
     assert "cannot be read" in folder.output
+    assert "it is a folder: name a log in it" in folder.output
+
+
+def test_a_cut_log_is_read_as_far_as_it_goes(run: Run, tmp_path: Path) -> None:
+    packed = gzip.compress(PORT.read_bytes())
+    log = tmp_path / "engine.log.gz"
+    log.write_bytes(packed[:-20])
+    result = run("diagnose", str(log))
+    assert result.exit_code == 0, result.output
+    assert "its compressed data is cut off: read as far as it goes" in result.stderr
+    assert "31003" in result.stdout
+    log.write_bytes(packed[:12])
+    result = run("diagnose", str(log))
+    assert result.exit_code == ExitCode.NOT_A_LOG
+    assert "copy it once more, whole" in result.stderr
 
 
 def test_the_text_says_it_all(run: Run) -> None:

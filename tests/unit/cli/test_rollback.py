@@ -64,6 +64,19 @@ def test_a_dry_run_changes_nothing(run: Run) -> None:
     store.close()
 
 
+def test_the_history_of_an_unknown_host_says_so(run: Run, config_file: Path) -> None:
+    assert "ct200" in config_file.read_text()
+    near = run("history", "ct20")
+    assert (near.exit_code, near.stdout) == (0, "")
+    assert "no change of ct20 was made from here" in near.stderr
+    assert "no host of this name is configured; did you mean 'ct200'?" in near.stderr
+    far = run("history", "xyz", "--json")
+    assert json.loads(far.stdout) == []
+    assert "no host of this name is configured (configured: ct200, mine" in far.stderr
+    configured = run("history", "ct200", "--unit", "llm")
+    assert configured.stderr == "no change of llm on ct200 was made from here\n"
+
+
 def test_a_replaced_unit_is_gone_back_past_by_force_only(run: Run) -> None:
     store = Store.open()
     (record,) = store.reconfigurations.history("demo", simulated=True)

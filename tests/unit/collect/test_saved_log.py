@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import zlib
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from ddtui.core.samples import JournalLine
 from ddtui.ui.log_files import write_new
 from ddtui.ui.log_filter import LogLine
 
+CAPTURE = Path(__file__).resolve().parents[2] / "fixtures" / "sglang" / "sglang-dflash.log"
 NOW = 1_795_990_000.0
 """2026-11-29 19:26:40 UTC."""
 
@@ -56,6 +58,9 @@ def test_the_prefix_of_journalctls_text_is_taken_off(prefix: str) -> None:
 def test_prefixes_with_other_clocks() -> None:
     (unix,), _ = read("1795972847.5 ct200 python[1]: hello")
     (boot,), _ = read("[   12.345678] ct200 python[1]: hello")
+    for first_or_next in ("                ", " <    0.000123 >", " <    0.000123*>"):
+        (delta,), _ = read(f"[   12.345678{first_or_next}] ct200 python[1]: hello")
+        assert (delta.stamp, delta.text) == (boot.stamp, boot.text)
     assert (unix.stamp, unix.text) == (1795972847.5, "hello")
     assert (boot.stamp, boot.text) == (12.345678, "hello")
 
@@ -150,8 +155,31 @@ def test_the_unit_is_settled_by_the_line_read_last() -> None:
 
 def test_compressed_text_is_read() -> None:
     assert texts(gzip.compress(MESSAGE.encode())) == [MESSAGE]
-    with pytest.raises(NotALog, match="damaged"):
-        texts(gzip.compress(MESSAGE.encode() * 999)[:40])
+    with pytest.raises(NotALog, match="it is empty"):
+        texts(gzip.compress(b""))
+
+
+def test_compressed_text_is_read_as_far_as_it_goes() -> None:
+    whole = CAPTURE.read_bytes()
+    packed = gzip.compress(whole)
+    cut = packed[: len(packed) // 2]
+    lines, log = read(cut)
+    assert log.cut == "cut off"
+    unpacked = zlib.decompressobj(wbits=31).decompress(cut)  # all that is to be had
+    assert log.bytes_read == len(unpacked) > len(whole) // 4
+    assert [each.text for each in lines] == texts(unpacked)
+    broken = bytearray(packed)
+    broken[-6] ^= 0xFF  # its checksum
+    lines, log = read(bytes(broken))
+    assert log.cut.startswith("damaged")
+    assert len(lines) == len(texts(whole))
+    stored = zlib.compressobj(0, wbits=31)
+    begin = stored.compress(MESSAGE.encode() * 200) + stored.flush(zlib.Z_FULL_FLUSH)
+    lines, log = read(begin + b"\x07" * 20_000)  # no kind of block that there is
+    assert log.cut.startswith("damaged")
+    assert len(lines) == 1
+    with pytest.raises(NotALog, match="is cut off"):
+        texts(packed[:12])
 
 
 def test_other_encodings() -> None:
