@@ -23,6 +23,7 @@ from ddtui.core.samples import (
     EngineCounters,
     EngineSample,
     HealthSample,
+    ReportRefusedSample,
 )
 from ddtui.hosts.base import Host
 
@@ -303,6 +304,8 @@ class InfoPoll:
         self._emit = emit
         self._clock = clock
         self._path = INFO[0]
+        self._refused_by = ""
+        """The invocation that refused last."""
         self._asked = ""
         self._asked_at = 0.0
 
@@ -318,7 +321,7 @@ class InfoPoll:
                 self._asked = ""
             elif due or (self._standing.metrics is False and not self._standing.figures):
                 try:
-                    if await self._ask():
+                    if await self._ask(invocation):
                         self._asked, self._asked_at = invocation, loop.time()
                 except NoAnswer as exc:
                     self._standing.silent(exc)
@@ -326,15 +329,19 @@ class InfoPoll:
             before = announced
             await _pause(nudge, self._standing, announced, interval)
 
-    async def _ask(self) -> bool:
-        """Ask once; whether there was an answer that settles it."""
+    async def _ask(self, invocation: str) -> bool:
+        """Ask once; whether there was an answer that settles it (a refusal does by the second)."""
+        asked_at = self._clock()
         answer = await self._client.get(self._path)
         self._standing.answered(answer, self._path)
         if answer.status == 404:
             self._path = INFO[1] if self._path == INFO[0] else INFO[0]
             return self._path == INFO[0]  # neither is there
         if answer.status in {401, 403}:
-            return True
+            self._emit(ReportRefusedSample(asked_at, self._path, answer.status))
+            is_second, self._refused_by = self._refused_by == invocation, invocation
+            return is_second
+        self._refused_by = ""
         if answer.status != 200:
             return False
         try:

@@ -21,6 +21,7 @@ from ddtui.control.proof import (
     deviations,
     not_taken,
     prove,
+    report_is_refused,
     unreported,
 )
 from ddtui.control.reconfiguration import Action, Follower, Limits, Run, Step, View, decide
@@ -288,6 +289,7 @@ class CarryingOut:
             if unit is None or unit.invocation != run.invocation:
                 return False
             reported = snapshot.server_info is not None
+            reported = reported or report_is_refused(snapshot, watching.engine)
             if reported and snapshot.readiness.state is ReadinessState.READY:
                 break
             if _time() - began > self._limits.verify:

@@ -24,7 +24,7 @@ from ddtui.control.differences import (
     with_drop_in,
 )
 from ddtui.control.drop_in import Header
-from ddtui.control.earlier import Earlier, earlier
+from ddtui.control.earlier import Earlier, earlier, only_the_drop_in
 from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import Facts, RightMissing, UnitActions, UnitText
 from ddtui.control.journal import ChangeStore, Journal, OnStep
@@ -33,7 +33,7 @@ from ddtui.control.outcome import Asked, Outcome, break_off
 from ddtui.control.planner import Planner
 from ddtui.control.proof import deviations
 from ddtui.control.reconfiguration import Limits, Run, Step
-from ddtui.control.unit_command import CommandRefused, UnitCommand, read_unit
+from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
 from ddtui.core.redact import redact_argv, redact_mapping
@@ -256,6 +256,14 @@ class Controller:
         if drop_in.sets_anything(back.drop_in):
             findings += await self._planner.in_sight(command, after)
         changes = tuple(self._differences(before, after))
+        if not changes:
+            snapshot, engine = self._watching.snapshot(), self._watching.engine
+            otherwise = not_running_as_written(before, snapshot, engine, command.opaque)
+            path, same = drop_in_path(actions.scope, actions.unit, "~"), before == after
+            findings.append(
+                only_the_drop_in(text.own, back.drop_in, path, same=same, runs_so=not otherwise)
+            )
+            findings += otherwise
         return Plan(Request(), before, after, changes, tuple(findings))
 
     async def rollback(

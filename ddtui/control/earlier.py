@@ -52,6 +52,28 @@ async def earlier(store: ChangeStore, actions: UnitActions, text: UnitText) -> E
     return Earlier(last, (*_replaced(text, last, header_of(last).base), *unknown))
 
 
+def only_the_drop_in(present: str, back: str, path: str, *, same: bool, runs_so: bool) -> Finding:
+    """What a rollback does where no flag and no variable of the unit changes by it.
+
+    `present` and `back` are texts of ddtui's drop-in (empty for none), `path` is where it is;
+    `same`: the command's words are the same as well; `runs_so`: the engine runs with them.
+    """
+    words = "stays the same" if same else "is written otherwise, with the same flags and variables"
+    if sets_anything(back):
+        becomes = "is replaced by the one before"
+    else:
+        becomes = "is emptied" if sets_anything(present) else "goes on setting nothing"
+    return Finding(
+        Level.WARNING,
+        "same-command",
+        f"the command {words}; {path} {becomes}; the engine is stopped, and started again",
+        "what ddtui's drop-in sets is what the unit starts without it, or with the earlier one",
+        "to keep the engine running, do not roll back: nothing that it runs with would change"
+        if same and runs_so
+        else "",
+    )
+
+
 def _replaced(text: UnitText, back: str, base: str) -> tuple[Finding, ...]:
     """Whether the unit beneath was replaced since: `base` is what it was then, if that is known."""
     if not base or base == base_hash(text.files):

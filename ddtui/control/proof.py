@@ -14,8 +14,11 @@ from ddtui.core.launch import Change, ChangeKind, Finding, Launch
 from ddtui.core.redact import MASK, redact_argv
 from ddtui.core.reported_command import compared
 from ddtui.core.samples import Collector, SourceStatus
-from ddtui.core.snapshot import Snapshot
+from ddtui.core.snapshot import Snapshot, Verdict
 from ddtui.core.text import ELLIPSIS, clean
+
+REFUSALS = 2
+"""Refusals of the server's report after which none is waited for: one may be a passing fault."""
 
 
 class Outcome(enum.StrEnum):
@@ -179,6 +182,17 @@ def unreported(snapshot: Snapshot, engine: Engine) -> str:
     if process_command(snapshot, engine):
         return f"command line proved; {report}"
     return f"the command line could not be read either; {report}"
+
+
+def report_is_refused(snapshot: Snapshot, engine: Engine) -> bool:
+    """Whether the server's own report will not come, and everything else is proved.
+
+    The port must be known to be the unit's: what another program answers says nothing.
+    """
+    others = [each for each in snapshot.readiness.evidence if each.name != "configuration"]
+    proved = bool(others) and all(each.verdict is Verdict.PROVED for each in others)
+    settled = snapshot.report_refusals >= REFUSALS
+    return settled and proved and bool(process_command(snapshot, engine))
 
 
 def deviations(

@@ -32,6 +32,7 @@ from ddtui.core.samples import (
     LinkState,
     ListenerSample,
     RankIoSample,
+    ReportRefusedSample,
     ServerInfoSample,
     SourceSample,
     SourceStatus,
@@ -125,6 +126,9 @@ class HostState:
                 run.listener = sample
             case ServerInfoSample() if run is not None and sample.at >= run.seen_at:
                 run.info = self._figures.info = sample
+                run.refusals = 0
+            case ReportRefusedSample() if run is not None and sample.at >= run.seen_at:
+                run.refusals += 1
             case RankIoSample() if run is not None:
                 run.tracker.storage_reads(sample.at, sample.read_bytes, sample.processes)
             case CheckpointSample():
@@ -328,5 +332,6 @@ class HostState:
             log=self.log,
             diagnosis=self._diagnosis(state),
             server_info=run.info if run is not None else None,
+            report_refusals=run.refusals if run is not None else 0,
         )
         return msgspec.structs.replace(snapshot, alerts=self._alerts.update(snapshot))

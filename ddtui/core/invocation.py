@@ -51,6 +51,8 @@ class Invocation:
         """The last answer of a health endpoint that said 200."""
         self.listener: ListenerSample | None = None
         self.info: ServerInfoSample | None = None
+        self.refusals = 0
+        """Times that it has refused its report since it gave one."""
         self.was_ready_at: float | None = None
         self._engine = engine
         self._reader = engine.log_reader()

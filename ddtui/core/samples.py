@@ -365,6 +365,13 @@ class ServerInfoSample(Sample, frozen=True, tag=True):
     model: str = ""
 
 
+class ReportRefusedSample(Sample, frozen=True, tag=True):
+    """The engine answered that it does not give its report: a key is needed, or a better one."""
+
+    status: int
+    """401 or 403."""
+
+
 AnySample = (
     LinkSample
     | SourceSample
@@ -379,4 +386,5 @@ AnySample = (
     | HealthSample
     | EngineSample
     | ServerInfoSample
+    | ReportRefusedSample
 )

@@ -284,3 +284,5 @@ class Snapshot(msgspec.Struct, frozen=True):
     """Why the invocation failed, where it has."""
     server_info: ServerInfoSample | None = None
     """The server's own report, if it was given under the present invocation."""
+    report_refusals: int = 0
+    """Times that the present invocation has refused its report (401, 403) since it gave one."""

@@ -27,6 +27,7 @@ from ddtui.core.samples import (
     LinkState,
     ListenerOwner,
     ListenerSample,
+    ReportRefusedSample,
     SourceSample,
     SourceStatus,
     UnitSample,
@@ -238,16 +239,17 @@ class Machine:
                          0.01),
         ]  # fmt: skip
         if engine is not None and self.http:
-            found.append(self._report(engine.argv, at))
+            found += self._report(engine.argv, at)
         return found
 
-    def _report(self, argv: tuple[str, ...], at: float) -> AnySample:
+    def _report(self, argv: tuple[str, ...], at: float) -> list[AnySample]:
         """The server's report, its command line joined as SGLang does; or that it is refused."""
         if self.script.report_refused:
             why = "API key needed (401)"
-            return SourceSample(at, "engine", Collector.ENGINE, SourceStatus.FAILED, why)
+            said = SourceSample(at, "engine", Collector.ENGINE, SourceStatus.FAILED, why)
+            return [said, ReportRefusedSample(at, "/server_info", 401)]
         arguments = {"model_path": "/models/kimi", "launch_command": " ".join(argv[3:])}
-        return SGLANG.parse_server_info(json.dumps(arguments), at)[0]
+        return [SGLANG.parse_server_info(json.dumps(arguments), at)[0]]
 
     # ---- ddtui's programs ----------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from ddtui.core.samples import (
     JournalSample,
     LinkSample,
     LinkState,
+    ReportRefusedSample,
     ServerInfoSample,
     SourceSample,
     SourceStatus,
@@ -205,6 +206,15 @@ async def test_a_key_is_asked_for(
     await Run(host, observed)(recorder)
     assert last_word(recorder) == (SourceStatus.FAILED, "API key needed (401)")
     assert "api_key" in recorder.of(SourceSample)[-1].remedy
+
+
+async def test_a_refused_report_is_asked_for_twice_then_seldom(
+    host: FakeHost, server: Server, observed: Observed, recorder: Recorder
+) -> None:
+    server.key = "Bearer k"
+    await Run(host, observed)(recorder, 8)
+    assert [each.status for each in recorder.of(ReportRefusedSample)] == [401, 401]
+    assert server.count("/server_info") == 2
 
 
 async def test_the_key_is_sent_only_where_it_is_asked_for_and_kept_out_of_sight(

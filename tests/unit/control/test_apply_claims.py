@@ -10,12 +10,15 @@ from typing import Any
 import msgspec
 import pytest
 
-from ddtui.cli.change_report import history_lines, record_lines, record_report
+from ddtui.cli.change_report import history_lines, plan_lines, record_lines, record_report
 from ddtui.cli.output import Paint
 from ddtui.control.controller import NotPossible
 from ddtui.control.drop_in import sets_anything
+from ddtui.control.proof import report_is_refused
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Level, Request, Value
+from ddtui.core.snapshot import Verdict
+from ddtui.engines.sglang import SGLANG
 from tests.support.change_world import FRAGMENT as UNIT_TEXT
 from tests.support.change_world import ChangeWorld
 from tests.support.scripted_host import DROP_IN, FOREIGN, FRAGMENT, Script
@@ -81,6 +84,8 @@ def test_an_ending_without_the_servers_own_report_says_so_everywhere() -> None:
         assert told["evidence"]
         back = await rolled_back(world)
         assert (back.ending, back.doubt) == ("rolled back", doubt)
+        for each in (record, back):  # all else is proved: a report that is refused is not awaited
+            assert dict(each.phases())["verifying"] < world.limits.verify / 10
 
     in_virtual_time(work())
 
@@ -325,6 +330,60 @@ def test_an_edit_beneath_is_said_when_ddtuis_command_is_taken_away() -> None:
         record = await rolled_back(world)
         assert record.ending == "rolled back"
         assert running(world)[-1] == "10"
+
+    in_virtual_time(work())
+
+
+def test_a_refusal_is_believed_at_the_second_and_from_the_units_own_port_only() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script(report_refused=True))
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(12)
+        feed.cancel()
+        snapshot = world.watched.snapshot()
+        assert snapshot.report_refusals >= 2
+        assert report_is_refused(snapshot, SGLANG)
+        once = msgspec.structs.replace(snapshot, report_refusals=1)
+        assert not report_is_refused(once, SGLANG)
+        readiness = snapshot.readiness
+        foreign_port = tuple(
+            msgspec.structs.replace(each, verdict=Verdict.CONSISTENT)
+            if each.name == "port owner"
+            else each
+            for each in readiness.evidence
+        )
+        unowned = msgspec.structs.replace(readiness, evidence=foreign_port)
+        assert not report_is_refused(msgspec.structs.replace(snapshot, readiness=unowned), SGLANG)
+        # Once it gives one, earlier refusals count for nothing.
+        world.machine.script.report_refused = False
+        world.watched.state.apply(world.machine.samples(world.watched.clock())[-1])
+        assert world.watched.snapshot().report_refusals == 0
+
+    in_virtual_time(work())
+
+
+def test_a_rollback_of_the_drop_in_alone_says_what_it_does() -> None:
+    """The unit was edited to what ddtui's drop-in sets: without it the command is the same."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        assert (await applied(world)).ending == "in force"
+        machine = world.machine
+        machine.files[FRAGMENT] = UNIT_TEXT.replace("size 8", "size 16")
+        control = world.control()
+        plan = await control.rollback_plan()
+        assert not plan.changes
+        (finding,) = [each for each in plan.findings if each.rule == "same-command"]
+        assert finding.text == (
+            f"the command stays the same; {DROP_IN} is emptied; the engine is stopped, and started"
+            " again"
+        )
+        assert "do not roll back" in finding.remedy
+        assert finding.text in "\n".join(plan_lines(plan, Paint()))
+        stops = machine.stops
+        record = await rolled_back(world)
+        assert (record.ending, machine.stops) == ("rolled back", stops + 1)
+        assert not sets_anything(machine.files[DROP_IN])
 
     in_virtual_time(work())
 
