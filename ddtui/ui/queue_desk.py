@@ -151,12 +151,15 @@ class QueueDesk(Asking):
         if self.asking:
             return True
 
+        simulated = self._snapshot().simulated
+        words = words_of.leave_app_words(self.view, host, simulated=simulated)
+
         def answered(answer: bool | None) -> None:
-            if answer is not None:
-                self.handed_over = answer
+            if answer or (answer is False and words.refuse):
+                self.handed_over = bool(answer) and not simulated
                 self._stop_and(then)
 
-        screen = ConfirmScreen(words_of.leave_app_words(self.view, host), clock=self._key_clock)
+        screen = ConfirmScreen(words, clock=self._key_clock)
         self._app.push_screen(screen, answered)
         return True
 

@@ -112,12 +112,15 @@ def careful_words(title: str, action: str, what: str) -> Words:
     return Words(title, body, action)
 
 
-def leave_app_words(view: QueueView, host: str) -> Words:
-    """Before ddtui is left while it runs the queue."""
+def leave_app_words(view: QueueView, host: str, *, simulated: bool) -> Words:
+    """Before ddtui is left while it runs the queue; a simulated host ends with it."""
 
     def body(width: int) -> Sequence[Row]:
-        rows = _under_way(view, width)
-        rows += [Row(), *wrapped("Hand over: a runner without a terminal goes on with it.", width)]
+        rows = [*_under_way(view, width), Row()]
+        if simulated:
+            words = "The simulated host ends with ddtui: what is measured by then is kept."
+            return [*rows, *wrapped(words, width)]
+        rows += wrapped("Hand over: a runner without a terminal goes on with it.", width)
         rows += wrapped(
             f"  ddtui run {host} --status tells how far it is, --stop stops it", width, Ink.LABEL
         )
@@ -125,7 +128,10 @@ def leave_app_words(view: QueueView, host: str) -> Words:
         words = "Either way the cell under way is measured anew; a load goes on where it is."
         return [*rows, *wrapped(words, width, Ink.LABEL)]
 
-    return Words("ddtui runs the queue here", body, "Hand over", refuse="Stop it", cancel="Stay")
+    title = "ddtui runs the queue here"
+    if simulated:
+        return Words(title, body, "Leave", cancel="Stay")
+    return Words(title, body, "Hand over", refuse="Stop it", cancel="Stay")
 
 
 def _under_way(view: QueueView, width: int) -> list[Row]:

@@ -383,7 +383,7 @@ async def test_leaving_hands_the_run_over_or_stops_it(
     left: list[object] = []
     monkeypatch.setattr(App, "exit", lambda *_args, **_options: left.append(True))
     queue = StillQueue()
-    async with operating("idle", queue=queue) as operator:
+    async with operating("live", queue=queue) as operator:
         await operator.press("q")
         await operator.until_asked()
         await until(operator, shows(operator, "ddtui run ct200 --status"))
@@ -400,6 +400,25 @@ async def test_leaving_hands_the_run_over_or_stops_it(
         desk = operator.app.queue_desk
         assert desk is not None
         assert (queue.closed, desk.handed_over) == (True, handed_over)
+
+
+async def test_a_simulated_host_is_handed_over_to_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    left: list[object] = []
+    monkeypatch.setattr(App, "exit", lambda *_args, **_options: left.append(True))
+    queue = StillQueue()
+    async with operating("idle", queue=queue) as operator:
+        await operator.press("q")
+        await operator.until_asked()
+        await until(operator, shows(operator, "The simulated host ends with ddtui"))
+        await operator.settle(2.0)
+        await operator.press("enter")
+        assert (queue.closed, left) == (False, [])
+        await operator.press("q")
+        await operator.confirm()
+        await until(operator, lambda: bool(left))
+        desk = operator.app.queue_desk
+        assert desk is not None
+        assert (queue.closed, desk.handed_over) == (True, False)
 
 
 async def test_leaving_while_another_process_runs_it_does_not_ask() -> None:
