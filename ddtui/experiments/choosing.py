@@ -9,7 +9,7 @@ import msgspec
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import Experiment, QueueSettings
 from ddtui.core.launch import Launch
-from ddtui.experiments.grouping import Group
+from ddtui.experiments.grouping import Group, work_of
 
 SHORTEST_ID = 4
 """Characters of an id's beginning that are enough to name it."""
@@ -52,10 +52,14 @@ def chosen_baseline(
     """
     if named:
         return _named(groups, experiments, named)
-    wanted = [each for each in experiments if each.baseline]
-    wanted = [each for each in wanted if each.sweep == sweep] or wanted
+    inside = [each for each in experiments if not sweep or each.sweep == sweep]
+    wanted, among = [each for each in inside if each.baseline], list(groups)
+    if sweep and not wanted:  # what another sweep was compared with, if it was asked the same
+        work = {work_of(each.first) for each in groups if experiments_of(each, inside)}
+        among = [each for each in groups if work_of(each.first) in work]
+        wanted = [each for each in experiments if each.baseline]
     for experiment in sorted(wanted, key=lambda each: each.created, reverse=True):
-        for group in reversed(groups):
+        for group in reversed(among):
             if experiment in experiments_of(group, [experiment]):
                 return group
     kept = _in_force_before(settings)
@@ -63,8 +67,7 @@ def chosen_baseline(
         if kept and group.first.configuration == kept:
             return group
     if sweep:
-        of_sweep = [each for each in experiments if each.sweep == sweep]
-        return next((each for each in groups if experiments_of(each, of_sweep)), None)
+        return next((each for each in groups if experiments_of(each, inside)), None)
     return groups[0] if groups else None
 
 
