@@ -44,7 +44,7 @@ class Seat:
         return shown
 
     async def until(
-        self, wanted: Callable[[], object], seconds: float = 20.0, what: str = ""
+        self, wanted: Callable[[], object], seconds: float = 30.0, what: str = ""
     ) -> None:
         """Wait for what comes by itself; fails with the screen's text."""
         end = time.monotonic() + seconds
@@ -53,7 +53,7 @@ class Seat:
                 raise AssertionError(f"not within {seconds:g} s: {what}\n{self.text()}")
             await self.pilot.pause(0.05)
 
-    async def until_text(self, *words: str, seconds: float = 20.0) -> str:
+    async def until_text(self, *words: str, seconds: float = 30.0) -> str:
         """Wait until the screen says all of it; returns what it says."""
         seen = ""
 
@@ -69,7 +69,7 @@ class Seat:
         """Keys, one after another."""
         await self.pilot.press(*keys)
 
-    async def question(self, title: str, seconds: float = 20.0) -> ConfirmScreen:
+    async def question(self, title: str, seconds: float = 30.0) -> ConfirmScreen:
         """Wait until a question listens."""
 
         def listens() -> bool:
