@@ -158,8 +158,7 @@ def _reason(standing: Standing, length: Ratio | None, step: Ratio | None) -> str
         return ""
     more, longer = length.value >= 1, step.value >= 1
     if standing is Standing.TIE:
-        near = max(abs(length.value - 1), abs(step.value - 1)) < SMALLEST_DIFFERENCE
-        return "hardly any effect" if near else "acceptance and step time make up for each other"
+        return _why_tie(length.value - 1, step.value - 1)
     if standing is Standing.FASTER:
         if more and longer:
             return "a pass brings more than it costs"
@@ -167,6 +166,15 @@ def _reason(standing: Standing, length: Ratio | None, step: Ratio | None) -> str
     if more:
         return "a pass costs more than it brings" if longer else "the rates say otherwise"
     return "a pass brings less" + ("" if longer else ", and is not short enough for it")
+
+
+def _why_tie(brought: float, cost: float) -> str:
+    """Of acceptance and step time as shares more or less."""
+    if max(abs(brought), abs(cost)) < SMALLEST_DIFFERENCE:
+        return "hardly any effect"
+    if brought * cost > 0 and min(abs(brought), abs(cost)) >= SMALLEST_DIFFERENCE:
+        return "acceptance and step time make up for each other"
+    return "too little to be told from the spread"
 
 
 def coding_view(coding: CodingResult | None, reference: CodingResult | None) -> CodingView | None:
