@@ -129,6 +129,10 @@ class Bringing:
             return DEGRADED_PATIENCE
         return self._patience
 
+    def compare_again(self) -> None:
+        """Somebody else may have changed the unit: what comes next is to compare it."""
+        self._planned = False
+
     async def act(self, action: Action) -> None:
         """Take one action.
 
@@ -141,8 +145,14 @@ class Bringing:
                     await self._resume()
                 case Action.PLAN:
                     await self._work_out()
-                case Action.APPLY | Action.RESTART:
+                case Action.APPLY:
                     await self._load(action)
+                case Action.RESTART:
+                    # By another hand, the unit may be configured otherwise since it was compared:
+                    # then a restart would only bring that up once more.
+                    await self._work_out()
+                    if not self._differs and not self._blocked:
+                        await self._load(action)
                 case _:
                     await asyncio.sleep(LOOK_AGAIN)
         except (LinkDown, ProgramTimeout) as error:

@@ -225,9 +225,13 @@ class Measuring:
         if isinstance(error, ApiKeyError):
             raise Unmeasurable({"title": f"the engine's API key cannot be had: {error}"}) from error
         if isinstance(error, NothingSucceeded):
-            await self._same()
-        cause = {"title": error.what, "evidence": [error.why] if error.why else []}
-        raise Unmeasurable(cause | ({"remedy": error.remedy} if error.remedy else {})) from error
+            try:
+                await self._same()
+            except LinkRefused:
+                raise
+            except HostError as lost:  # whether it was the engine's fault cannot be told
+                raise Disrupted(str(lost)) from lost
+        raise Unmeasurable(as_cause(error)) from error
 
     def _check(self) -> None:
         """Raise Disrupted where another invocation runs by now, or the link is down."""
@@ -254,6 +258,12 @@ class Measuring:
         watching = self._around.watching
         if standing(watching.snapshot(), self._launch, watching.engine) is not Standing.PROVED:
             raise Disrupted("the engine is no longer proved to be in force")
+
+
+def as_cause(error: BenchError) -> dict[str, Any]:
+    """Why something cannot be measured, as it is kept with an experiment."""
+    cause = {"title": error.what, "evidence": [error.why] if error.why else []}
+    return cause | ({"remedy": error.remedy} if error.remedy else {})
 
 
 def _disturbed(before: tuple[str, ...], foreign: int) -> tuple[str, ...]:

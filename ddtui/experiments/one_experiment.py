@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from ddtui.bench.errors import BenchError
 from ddtui.bench.progress import Progress
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.experiment import Experiment, ExperimentState, Step
@@ -16,7 +17,13 @@ from ddtui.core.launch import Launch, Value
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
 from ddtui.core.redact import redact_text
 from ddtui.experiments.bringing import AGAIN_AFTER, Bringing
-from ddtui.experiments.measuring import Cancelled, Disrupted, Measuring, Unmeasurable
+from ddtui.experiments.measuring import (
+    Cancelled,
+    Disrupted,
+    Measuring,
+    Unmeasurable,
+    as_cause,
+)
 from ddtui.experiments.needs import Around
 from ddtui.experiments.plan_known import knobs_planned
 from ddtui.experiments.running import Action, Decision, decide
@@ -82,6 +89,7 @@ class OneExperiment:
         """
         if not self.experiment.step:  # taken up anew: what was done for it earlier is no news
             await self._step("planning", change="", reloaded=False)
+            await self._look_at_prompts()
         self._bringing.change = self.experiment.change
         if self.experiment.step == "recording":
             await self._begin_recording()
@@ -124,6 +132,15 @@ class OneExperiment:
             )
         )
 
+    async def _look_at_prompts(self) -> None:
+        """What cannot be asked is found out before the engine is loaded for it, not after."""
+        if self.experiment.reused:
+            return
+        try:
+            await asyncio.to_thread(self._around.tools.prompts_hash, self.experiment.plan)
+        except BenchError as error:
+            self._cause = as_cause(error)
+
     # ---- steps ---------------------------------------------------------------------------------
 
     async def _bring(self, action: Action) -> None:
@@ -151,6 +168,7 @@ class OneExperiment:
             whole = len(measuring.measurement.cells) > cells
             self._failures = 1 if whole else self._failures + 1
             self._failure = str(error)
+            self._bringing.compare_again()
             self._tell("waiting", self.experiment, text=f"broken off: {error}; tried again")
             await asyncio.sleep(AGAIN_AFTER)
             await self._around.host.wait_live()

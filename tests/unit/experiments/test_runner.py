@@ -7,8 +7,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from ddtui.bench.errors import BadPrompts
 from ddtui.control.host_actions import ActionFailed
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import ExperimentState
@@ -18,7 +20,7 @@ from ddtui.experiments.presence import RunnerHeld
 from ddtui.experiments.report import RunEvent
 from ddtui.store import Store
 from tests.support.run_world import BLOCK, RunWorld, store_in_memory
-from tests.support.scripted_host import Script
+from tests.support.scripted_host import DROP_IN, FRAGMENT, Script
 from tests.support.virtual_time import in_virtual_time
 
 PLAN = BenchPlan(concurrency=(1, 4), coding=False)
@@ -131,6 +133,74 @@ def test_an_engine_that_is_restarted_meanwhile_is_measured_anew(told: Any) -> No
     (measurement,) = world.measurements()
     assert world.machine.engine is not None
     assert measurement.provenance.invocation == world.machine.engine.invocation
+
+
+def test_a_unit_that_another_hand_changes_meanwhile_is_not_credited(told: Any) -> None:
+    """A variable that no report tells: what runs with it is another configuration."""
+
+    async def story(world: RunWorld) -> None:
+        async def change() -> None:
+            await asyncio.sleep(1.0)
+            text = "[Service]\nEnvironment=SGLANG_DDTREE_DEPTH_BONUS=9\n"
+            world.machine.files[DROP_IN] = world.machine.loaded[DROP_IN] = text
+            await world.machine.stop()
+            world.machine.start()
+
+        world.add("a", PLAN)
+        when(world, at("cell"), change)
+        await world.runner().run()
+
+    world = told(story)
+    assert states(world) == ["done"]
+    assert world.machine.engine is not None
+    assert "DEPTH_BONUS" not in world.machine.engine.drop_in
+    assert world.cells == [(8, 1), (8, 1), (8, 4)]
+    (measurement,) = world.measurements()
+    assert measurement.provenance.invocation == world.machine.engine.invocation
+
+
+def test_a_change_by_another_hand_costs_one_load(told: Any) -> None:
+    """A restart of what somebody else has written would bring that up again, and again."""
+
+    async def story(world: RunWorld) -> None:
+        async def change() -> None:
+            await asyncio.sleep(1.0)
+            lines = world.machine.loaded[FRAGMENT].replace("\\\n", " ").splitlines()
+            start = next(line for line in lines if line.startswith("ExecStart="))
+            text = f"[Service]\nExecStart=\n{start.replace(f'--{BLOCK} 8', f'--{BLOCK} 12')}\n"
+            assert f"--{BLOCK} 12" in text
+            world.machine.files[DROP_IN] = world.machine.loaded[DROP_IN] = text
+            await world.machine.stop()
+            world.machine.start()
+
+        world.add("a", PLAN)
+        when(world, at("cell"), change)
+        await world.runner().run()
+
+    world = told(story)
+    assert states(world) == ["done"]
+    assert world.machine.starts == 3  # at first, by the other hand, and back
+    assert world.cells == [(8, 1), (8, 1), (8, 4)]
+
+
+def test_prompts_that_cannot_be_read_cost_no_load(told: Any, monkeypatch: Any) -> None:
+    def unreadable(plan: BenchPlan) -> str:
+        raise BadPrompts(f"the prompts {plan.prompts!r} cannot be read", "No such file", "name one")
+
+    async def story(world: RunWorld) -> None:
+        around = world.around()
+        tools = msgspec.structs.replace(around.tools, prompts_hash=unreadable)
+        monkeypatch.setattr(world, "around", lambda: msgspec.structs.replace(around, tools=tools))
+        world.add("a", PLAN, block=16)
+        await world.runner().run()
+
+    world = told(story)
+    assert states(world) == ["failed"]
+    assert world.machine.starts == 1
+    cause = world.experiments()[0].cause
+    assert cause is not None
+    assert cause["title"] == "the prompts 'coding' cannot be read"
+    assert cause["remedy"] == "name one"
 
 
 def test_an_engine_that_dies_is_started_again(told: Any) -> None:
