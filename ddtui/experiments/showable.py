@@ -60,6 +60,7 @@ def experiment(found: Experiment) -> Experiment:
     """The experiment with its texts safe. Its request stays: it is what is asked for."""
     return msgspec.structs.replace(
         found,
+        plan=msgspec.structs.replace(found.plan, command=redact_argv(found.plan.command)),
         title=name(found.title),
         sweep=name(found.sweep),
         hypothesis=text(found.hypothesis),

@@ -203,6 +203,17 @@ def test_a_secret_is_left_out_and_named() -> None:
     assert left_out == ("flag:api-key", "env:HF_TOKEN", "env:B")
 
 
+def test_a_secret_of_an_external_bench_that_failed_is_in_no_format() -> None:
+    plan = BenchPlan(command=("bench", "--api-key", "s3cr3t-1"))
+    failed = experiment(
+        64, plan=plan, state=ExperimentState.FAILED, measurement="", cause={"title": "no results"}
+    )
+    view = results_view("ct200", [], [failed])
+    for text in (csv_text(view), json_text(view), markdown_text(view, {}, 0.0)):
+        assert "external bench: bench" in text
+        assert "s3cr3t-1" not in text
+
+
 def test_a_plan_by_its_name() -> None:
     assert plan_options(BenchPlan()) == ([], [], ())
     assert plan_options(BUILT_IN["quick"]) == ([], ["--plan", "quick"], ())
