@@ -7,7 +7,6 @@ which knows `Infinity`.
 from __future__ import annotations
 
 import json
-import math
 
 from ddtui.core.measurement import Cell, Spread
 
@@ -19,6 +18,7 @@ _LIFETIME = (
     "its acceptance length is the server's average since its start or last flush, of other requests"
     " too"
 )
+_NO_FIGURE = 1e15
 _NO_LIMIT = "without a limit of concurrency: the concurrency shown is the average, rounded"
 
 
@@ -71,7 +71,8 @@ def _number(result: dict[str, object], name: str) -> float | None:
     value = result.get(name)
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
-    return float(value) if math.isfinite(value) and value >= 0 else None
+    # JSON's integers have no limit; what is beyond this one is no figure.
+    return float(value) if 0 <= value < _NO_FIGURE else None
 
 
 def _seconds(result: dict[str, object], name: str) -> float | None:

@@ -153,6 +153,13 @@ def test_what_is_no_result_is_refused(line: bytes) -> None:
         SGLANG.parse_benchmark(line)
 
 
+@pytest.mark.parametrize("name", ["mean_tpot_ms", "max_concurrency", "duration"])
+def test_a_number_without_end_is_no_figure(name: str) -> None:
+    line = f'{{"output_throughput": 3.5, "completed": 2, "{name}": 1{"0" * 400}}}'
+    cell = SGLANG.parse_benchmark(line.encode())
+    assert (cell.concurrency, cell.tpot, cell.seconds) == (1, None, 0.0)
+
+
 def test_result_with_nan_and_infinity_gives_what_is_left() -> None:
     line = b'{"output_throughput": 3.5, "completed": 2, "mean_tpot_ms": NaN, "concurrency": 1.2}'
     cell = SGLANG.parse_benchmark(line)
