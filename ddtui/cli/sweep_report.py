@@ -227,7 +227,8 @@ def _totals(worked: Worked) -> Iterator[str]:
         yield "  not all can be estimated: no load of this model, or no bench, was seen here yet"
     used = sum(each.measured is not None for each in worked.arranged.runs)
     if worked.reusable > used:
-        yield f"{worked.reusable} were measured by this plan already: --reuse takes that over"
+        were = "was" if worked.reusable == 1 else "were"
+        yield f"{worked.reusable} {were} measured by this plan already: --reuse takes that over"
     match = worked.sweep.match
     if worked.expansion.matches and match is not None and not match.control:
         yield (

@@ -133,7 +133,7 @@ def test_times_are_told_from_what_was_done_here(run: Run) -> None:
     assert "loads of the engine: 1; all done in 10 min" in text
     assert "median of 1 bench of this plan" in text
     assert "median of 1 load of this model" in text
-    assert "1 were measured by this plan already: --reuse takes that over" in text
+    assert "1 was measured by this plan already: --reuse takes that over" in text
     used = run("sweep", "demo", "budget=8,16", "--reuse", "--yes")
     assert "loads of the engine: 0; all done in 2 min" in used.stdout
     by_title = {each.title: (each.reused, each.measurement) for each in queue_of_demo()}
