@@ -121,6 +121,7 @@ async def _plan(
     if plan.blocked:
         raise typer.Exit(ExitCode.BLOCKED)
     if dry_run:
+        _say_dry(plan, as_json=as_json)
         return None
     if not plan.changes:
         say("nothing to change: the unit is configured like this already")
@@ -186,6 +187,7 @@ def rollback(  # noqa: PLR0913, PLR0917
         if plan.blocked:
             raise typer.Exit(ExitCode.BLOCKED)
         if dry_run:
+            _say_dry(plan, as_json=as_json)
             return None
         if not await confirmed(source, "rollback", yes):
             raise typer.Exit(ExitCode.BLOCKED)
@@ -261,6 +263,13 @@ def _show(plan: Plan, *, as_json: bool) -> None:
         emit_json(plan_report(plan))
     else:
         say("\n".join(plan_lines(plan, Paint())))
+
+
+def _say_dry(plan: Plan, *, as_json: bool) -> None:
+    """Silence would not tell a check that found nothing from none."""
+    if not as_json:
+        found = "nothing of this forbids it" if plan.findings else "the checks find nothing wrong"
+        say(f"--dry-run: nothing was changed; {found}")
 
 
 def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_json: bool) -> None:

@@ -62,6 +62,9 @@ def test_a_dry_run_changes_nothing(run: Run) -> None:
     store = Store.open()
     assert [each.id for each in store.reconfigurations.history("demo", simulated=True)] == ["1"]
     store.close()
+    told = run("apply", "demo", "--set", "budget=16", "--dry-run")
+    assert told.exit_code == 0
+    assert "--dry-run: nothing was changed; the checks find nothing wrong" in told.stderr
 
 
 def test_the_history_of_an_unknown_host_says_so(run: Run, config_file: Path) -> None:
