@@ -9,7 +9,7 @@ from ddtui.core.snapshot import Snapshot
 from ddtui.ui import format as fmt
 from ddtui.ui.ink import Ink, Row, wrapped
 from ddtui.ui.questions import at_work, unit_of, word_for
-from ddtui.ui.queue_rows import eta_row, leave_words, progress_words, state_words
+from ddtui.ui.queue_rows import eta_row, left_words, progress_words, state_words
 from ddtui.ui.queue_source import QueueView, RunPlan
 from ddtui.ui.screens.confirm import Words
 
@@ -37,7 +37,7 @@ def start_words(plan: RunPlan, snapshot: Snapshot, now: float) -> Words:
             rows += wrapped(words, width, Ink.BAD if busy else Ink.WARN)
         else:
             rows += wrapped(f"{unit} is loaded already as the next ones need it.", width)
-        words = f"At the end it is left in: {leave_words(view.settings.leave)}."
+        words = f"At the end the unit is left: {left_words(view.settings.leave)}."
         rows += wrapped(words, width)
         if view.settings.paused:
             rows += wrapped("The queue is paused: nothing is taken up until it goes on.", width)

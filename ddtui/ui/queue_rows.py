@@ -144,6 +144,15 @@ def leave_words(leave: str) -> str:
     }.get(leave, leave)
 
 
+def left_words(leave: str) -> str:
+    """The same for a sentence, where no heading explains it."""
+    return {
+        "baseline": "as it was before the queue began",
+        "best": "in the fastest of the measured configurations",
+        "last": "in the configuration of the last experiment",
+    }.get(leave, leave)
+
+
 # ---- the table -----------------------------------------------------------------------------------
 
 

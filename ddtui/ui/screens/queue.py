@@ -237,7 +237,10 @@ class QueueScreen(QueueEditing, ListScreen):
         )
         for name, what in words:
             rows.append(Row().put(keys.shown(name), 4, Ink.TITLE).add(what).cut(width))
-        words_too = "From a shell: ddtui queue HOST add, ddtui sweep HOST GRID, ddtui run HOST"
+        host = fmt.clean(self._desk.view.settings.host) or "HOST"
+        words_too = (
+            f"From a shell: ddtui queue {host} add, ddtui sweep {host} GRID, ddtui run {host}"
+        )
         return [*rows, Row(), *wrapped(words_too, width, Ink.LABEL)]
 
     # ---- the details ------------------------------------------------------------------------
