@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from statistics import median
 
 import msgspec
 
@@ -21,7 +23,7 @@ from ddtui.core.launch import Launch, Request, Value
 from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.samples import LinkState
-from ddtui.core.snapshot import ReadinessState
+from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.leaving import Baseline
 from ddtui.experiments.matching import Circumstances
@@ -36,6 +38,8 @@ MOST_PLANNED = 24
 """Configurations that are worked out on the host in one go: the next look goes on with the rest."""
 AT_ONCE = 4
 _SOME_PROMPTS = 10
+_LOOKS = 120
+"""Looks at what the engine serves that a guess is made of."""
 
 
 class Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -95,6 +99,7 @@ class Known:
         self._keys: dict[tuple[bytes, str], str] = {}
         self._launch: Launch | None = None
         self._prompts: dict[str, int] = {}
+        self._served: deque[float] = deque(maxlen=_LOOKS)
         self.checked = False
         """Whether it is known of all that wait what they load."""
 
@@ -124,7 +129,7 @@ class Known:
                 source.engine.models(base.argv),
                 kept.changes,
             )
-        rate, by_id = rate_of(kept.complete, snapshot), {each.id: each for each in going_on}
+        rate, by_id = self._rate(kept, snapshot), {each.id: each for each in going_on}
 
         def loading(experiment_id: str) -> Estimate | None:
             running = by_id[experiment_id].state is ExperimentState.RUNNING
@@ -149,6 +154,16 @@ class Known:
             return (await self._control.command()).launch
         except HostError:
             return None  # what is known stays: the unit may not be known yet, or the link broke
+
+    def _rate(self, kept: Kept, snapshot: Snapshot) -> float | None:
+        """Tokens per second of one request: as measured, else as the engine has served lately.
+
+        Of one moment alone it would jump: batches begin and end, and an engine rests in between.
+        """
+        if (now := rate_of((), snapshot)) is not None:
+            self._served.append(now)
+        measured = rate_of(kept.complete, None)
+        return measured or (median(self._served) if self._served else None)
 
     async def _work_out(self, waiting: Sequence[Experiment], base: Launch | None) -> None:
         if base is None or self._source.host.link.state is not LinkState.LIVE:
