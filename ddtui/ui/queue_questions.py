@@ -37,7 +37,7 @@ def start_words(plan: RunPlan, snapshot: Snapshot, now: float) -> Words:
             rows += wrapped(words, width, Ink.BAD if busy else Ink.WARN)
         else:
             rows += wrapped(f"{unit} is loaded already as the next ones need it.", width)
-        words = f"At the end the unit is left: {left_words(view.settings.leave)}."
+        words = f"At the end the unit is left {left_words(view.settings.leave)}."
         rows += wrapped(words, width)
         if view.settings.paused:
             rows += wrapped("The queue is paused: nothing is taken up until it goes on.", width)
