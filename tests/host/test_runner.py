@@ -107,10 +107,10 @@ def killed_at(ddtui: Ddtui, wanted: Callable[[Event], bool]) -> tuple[bool, list
         process.communicate()
 
 
-def starts(host: GpuHost) -> int:
-    """How often the unit was started, by the journal."""
+def starts(host: GpuHost, unit: str = UNIT) -> int:
+    """How often a unit was started, by the journal."""
     started = "MESSAGE_ID=39f53479d3a045ac8e11786248231fbf"
-    command = ["journalctl", "--output=cat", "--no-pager", "--quiet", f"UNIT={UNIT}", started]
+    command = ["journalctl", "--output=cat", "--no-pager", "--quiet", f"UNIT={unit}", started]
     return len(host.exec(*command).stdout.splitlines())
 
 
