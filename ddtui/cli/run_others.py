@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from ddtui.config.hosts import HostTarget, Reach
 from ddtui.control.controller import operator
 from ddtui.control.drop_in import stamp
 from ddtui.control.lock import lock_holder
-from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
+from ddtui.core.experiment import ENDED, Experiment, ExperimentState, QueueSettings
 from ddtui.experiments.presence import HOST_KEY, Holder, ask_to_stop, holder_of, presence_file
 from ddtui.hosts.base import HostError
 from ddtui.store import Store
@@ -44,6 +46,7 @@ async def show_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
                 "unknown": unknown or None,
                 "experiment": None if running is None else _short(running),
                 "pending": pending,
+                "ended": _ended_ones(experiments),
                 "paused": settings.paused,
                 "stop": settings.stop or None,
             }
@@ -63,6 +66,9 @@ async def show_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
         step = running.step or "taken up"
         emit(f"experiment: {clean(running.title)}, at the step '{step}'{began}{left}")
     emit(f"pending: {pending}{' (the queue is paused)' if settings.paused else ''}")
+    if ended := _ended_ones(experiments):
+        counts = ", ".join(f"{count} {state}" for state, count in ended.items())
+        emit(f"ended: {counts}; `ddtui queue {target.name} list` has them")
     return ExitCode.OK
 
 
@@ -132,6 +138,11 @@ async def _ended(file: Path, holder: Holder) -> bool:
             return False
         await asyncio.sleep(0.1)
     return True
+
+
+def _ended_ones(experiments: Sequence[Experiment]) -> dict[str, int]:
+    """How many of the queue have ended, by how."""
+    return dict(Counter(each.state.value for each in experiments if each.state in ENDED))
 
 
 def _queue(host: str, simulated: bool) -> tuple[list[Experiment], QueueSettings]:

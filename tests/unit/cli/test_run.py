@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import signal
@@ -17,7 +19,7 @@ from typer.testing import Result
 
 from ddtui.demo.host import DemoHost
 from ddtui.experiments.presence import ask_to_stop, holder_of, presence_file, present
-from ddtui.store import Store
+from ddtui.store import Store, StoreError
 
 PLAN = """
 [bench.tiny]
@@ -103,6 +105,7 @@ def test_once_takes_one(run: Run, demo: None) -> None:
     assert run("run", "demo", "--once").exit_code == 0
     listed = json.loads(run("queue", "demo", "list", "--json").stdout)
     assert sorted(each["state"] for each in listed["experiments"]) == ["done", "pending"]
+    assert "ended: 1 done" in run("run", "demo", "--status").stdout
 
 
 def test_what_is_in_force_is_measured(run: Run, demo: None) -> None:
@@ -143,6 +146,7 @@ def test_a_second_runner_is_refused(run: Run, demo: None) -> None:
         status = json.loads(run("run", "demo", "--status", "--json").stdout)
         assert status["here"]["who"] == "bob@lab"
         assert status["pending"] == 1
+        assert status["ended"] == {}
     assert "nobody runs them" in run("run", "demo", "--status").stdout
     assert "nobody runs them" in run("run", "demo", "--stop").stdout
 
@@ -171,6 +175,29 @@ def test_only_the_process_that_holds_the_lock_is_asked_to_stop(tmp_path: Path) -
         assert holder_of(file) is None
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def test_a_look_at_who_runs_keeps_no_runner_away(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "runners" / "x.json"
+    with present(file, "ada@desk", 1.0):
+        pass
+    looking = os.open(file, os.O_RDONLY)
+    fcntl.flock(looking, fcntl.LOCK_SH)
+    monkeypatch.setattr(time, "sleep", lambda _: fcntl.flock(looking, fcntl.LOCK_UN))
+    with present(file, "bob@lab", 2.0) as mine:
+        assert holder_of(file) == mine
+    os.close(looking)
+
+
+def test_a_full_disk_is_told_of_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.raises(StoreError, match="who runs"), present(tmp_path / "x.json", "ada", 1.0):
+        pass
 
 
 def ddtui(*arguments: str, **options: Any) -> subprocess.CompletedProcess[str]:
