@@ -12,7 +12,7 @@ from ddtui.bench.errors import BenchError, ConnectionLost, NothingSucceeded
 from ddtui.config.api_key import ApiKeyError
 from ddtui.core.knobs import by_name
 from ddtui.core.launch import Launch
-from ddtui.core.measurement import Cell, CodingResult, Measurement, Provenance
+from ddtui.core.measurement import Cell, CodingResult, Measurement
 from ddtui.core.samples import LinkState
 from ddtui.experiments.needs import Around, OnProgress
 from ddtui.experiments.provenance import provenance, seen_meanwhile
@@ -104,7 +104,7 @@ class Measuring:
         around, plan = self._around, self.measurement.plan
         witness = Witness(max(plan.concurrency, default=1), around.watching.clock)
         ports = CountedPorts(around.host)
-        base = self.measurement.provenance
+        base, earlier = self.measurement.provenance, self.measurement.disturbed
         before = await around.tools.requests()
         whole: asyncio.Queue[Cell] = asyncio.Queue()
         bench = around.tools.bench(ports).run(
@@ -115,20 +115,26 @@ class Measuring:
             on_cell=whole.put_nowait,
         )
 
+        async def tell_of_others() -> None:
+            # What an external bench sends is not seen from here.
+            after = None if plan.command else await around.tools.requests()
+            foreign = 0 if plan.command else witness.foreign(before, after, ports.sent)
+            self.measurement = msgspec.structs.replace(
+                self.measurement,
+                provenance=seen_meanwhile(base, witness, foreign),
+                disturbed=_disturbed(earlier, foreign),
+            )
+            await self._put(self.measurement)
+
         async def keep() -> None:
+            if whole.empty():
+                return
             while not whole.empty():
-                await self._keep(whole.get_nowait(), seen_meanwhile(base, witness, 0))
+                await self._keep(whole.get_nowait())
+            await tell_of_others()  # with the cell: whoever carries it on has not seen them
 
         await self._guarded(bench, witness, keep)
-        after = await around.tools.requests()
-        # What an external bench sends is not seen from here.
-        foreign = 0 if plan.command else witness.foreign(before, after, ports.sent)
-        self.measurement = msgspec.structs.replace(
-            self.measurement,
-            provenance=seen_meanwhile(base, witness, foreign),
-            disturbed=_disturbed(self.measurement.disturbed, foreign),
-        )
-        await self._put(self.measurement)
+        await tell_of_others()
         await self._same()
 
     async def _coding(self) -> None:
@@ -173,7 +179,7 @@ class Measuring:
         )
         await self._put(self.measurement)
 
-    async def _keep(self, cell: Cell, meanwhile: Provenance) -> None:
+    async def _keep(self, cell: Cell) -> None:
         """Keep a whole cell, once it is sure that the same invocation gave it."""
         self._check()
         order = self.measurement.plan.concurrency
@@ -182,7 +188,7 @@ class Measuring:
             [*others, cell],
             key=lambda each: order.index(each.concurrency) if each.concurrency in order else 0,
         )
-        kept = msgspec.structs.replace(self.measurement, cells=tuple(cells), provenance=meanwhile)
+        kept = msgspec.structs.replace(self.measurement, cells=tuple(cells))
         await self._put(kept)
         self.measurement = kept
         self._on_cell(cell)

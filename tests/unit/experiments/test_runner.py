@@ -306,6 +306,33 @@ def test_requests_of_others_are_told(told: Any) -> None:
     assert measurement.disturbed == ("7 requests of others were seen",)
 
 
+def test_requests_of_others_are_told_of_a_cell_that_the_next_runner_finds(told: Any) -> None:
+    async def story(world: RunWorld) -> None:
+        world.add("a", PLAN)
+
+        def others() -> None:
+            world.requests += 7
+
+        first, loop = world.runner(), asyncio.get_running_loop()
+
+        def heed(event: RunEvent) -> None:
+            if (event.what, event.step) == ("step", "measuring"):
+                loop.call_later(1.0, others)
+            elif event.what == "cell":
+                loop.call_later(0.5, first.ask_to_stop)
+
+        world.heed = heed
+        assert (await first.run()).stopped
+        world.heed = lambda _: None
+        await world.runner().run()
+
+    world = told(story)
+    (measurement,) = world.measurements()
+    assert world.cells == [(8, 1), (8, 4)]
+    assert measurement.provenance.foreign_requests == 7
+    assert measurement.disturbed == ("7 requests of others were seen",)
+
+
 def test_an_earlier_measurement_is_used_again(told: Any) -> None:
     async def story(world: RunWorld) -> None:
         world.add("a", PLAN, block=16)
