@@ -13,6 +13,7 @@ import fcntl
 import os
 import re
 import signal
+import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -30,6 +31,8 @@ HOST_KEY = "runner"
 """Name of the lock on the host."""
 AGAIN = 0.5
 _LONGEST = 4096
+_LOOKS, _LOOK = 5, 0.02
+"""Tries to have the file after one that failed, and seconds between them."""
 
 
 class RunnerHeld(LockHeld):
@@ -75,23 +78,40 @@ def present(file: Path, who: str, since: float, *, log: str = "") -> Iterator[Ho
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
-        raise StoreError(
-            f"cannot note in {file} who runs the experiments",
-            error.strerror or str(error),
-            "Free or repair it, or name another folder in DDTUI_DATA_DIR",
-        ) from error
+        raise _unusable(file, error) from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            other = _read(handle)
-            raise RunnerHeld("another process" if other is None else other.words) from None
+        _lock(handle)
         mine = Holder(os.getpid(), psutil.Process().create_time(), who, since, bool(log), log)
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, msgspec.json.encode(mine), 0)
+        try:
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, msgspec.json.encode(mine), 0)
+        except OSError as error:
+            raise _unusable(file, error) from error
         yield mine
     finally:
         os.close(handle)
+
+
+def _lock(handle: int) -> None:
+    """Have the file to oneself. Raises RunnerHeld."""
+    for left in range(_LOOKS, -1, -1):
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if left:  # whoever only looks who runs has it for a moment
+                time.sleep(_LOOK)
+                continue
+            other = _read(handle)
+            raise RunnerHeld("another process" if other is None else other.words) from None
+        return
+
+
+def _unusable(file: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"cannot note in {file} who runs the experiments",
+        error.strerror or str(error),
+        "Free or repair it, or name another folder in DDTUI_DATA_DIR",
+    )
 
 
 def holder_of(file: Path) -> Holder | None:
