@@ -29,6 +29,14 @@ repeats = 1
 requests = 2
 warmup_batches = 1
 coding = false
+
+[bench.seen]  # long enough for a sample of the GPUs meanwhile
+concurrency = [1]
+output_tokens = 256
+repeats = 1
+requests = 2
+warmup_batches = 1
+coding = false
 """
 Run = Callable[..., Result]
 
@@ -46,9 +54,9 @@ def demo(folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DemoHost, "create", quick)
 
 
-def queued(run: Run, *budgets: int) -> None:
+def queued(run: Run, *budgets: int, plan: str = "tiny") -> None:
     for budget in budgets:
-        added = run("queue", "demo", "add", "--set", f"budget={budget}", "--plan", "tiny")
+        added = run("queue", "demo", "add", "--set", f"budget={budget}", "--plan", plan)
         assert added.exit_code == 0, added.output
 
 
@@ -57,7 +65,7 @@ def events(result: Result) -> list[dict[str, Any]]:
 
 
 def test_a_queue_is_run_to_its_end(run: Run, demo: None) -> None:
-    queued(run, 8, 12)
+    queued(run, 8, 12, plan="seen")
     ran = run("run", "demo", "--json")
     assert ran.exit_code == 0, ran.stderr
     found = events(ran)
