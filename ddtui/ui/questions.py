@@ -98,16 +98,20 @@ def rollback_words(
     expected: tuple[float | None, str],
     holder: str,
 ) -> Words:
-    """Before what was in force earlier is brought back."""
+    """Before what was in force earlier is brought back. Without an action as in apply_words."""
     busy, requests = at_work(snapshot, now)
-    action = "" if holder else "Roll back"
+    action = "" if plan.blocked or holder else "Roll back"
 
     def body(width: int) -> Sequence[Row]:
         rows = _holder_rows(holder, width)
+        if plan.blocked:
+            rows += [verdict_row(plan, glyphs), Row()]
         if not plan.changes:
-            rows += wrapped("No flag or variable changes: the engine is only restarted.", width)
+            rows += wrapped("No flag and no variable changes.", width)
         rows += change_rows(plan.changes, width, glyphs)
-        rows += _gap(_stop_rows(snapshot, requests, expected, width, busy=busy))
+        rows += _gap(finding_rows(plan.findings, width, glyphs))
+        if action:
+            rows += _gap(_stop_rows(snapshot, requests, expected, width, busy=busy))
         return rows
 
     return Words(

@@ -235,6 +235,7 @@ class FakeControl:
         self.make_plan: Callable[[Request], Plan] = plan_of
         self.problem: ControlProblem | None = None
         self.trouble: ControlProblem | None = None
+        self.against_rollback: tuple[Finding, ...] = ()
         self.plans = 0
         self.looks = 0
 
@@ -271,7 +272,7 @@ class FakeControl:
             raise self.problem
         plan = plan_of(Request())
         back = Change(ChangeKind.FLAG, "speculative-ddtree-budget", "16", "8")
-        return replace(plan, changes=(back,))
+        return replace(plan, changes=(back,), findings=self.against_rollback)
 
     def apply(self, plan: Plan) -> None:
         self.begun.append(("apply", plan.request))

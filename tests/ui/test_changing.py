@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from ddtui.core.launch import Plan, Request
+from ddtui.core.launch import Finding, Level, Plan, Request
 from ddtui.core.snapshot import Figure
 from ddtui.ui.palette import actions_of
 from ddtui.ui.questions import at_work
@@ -108,6 +108,28 @@ async def test_rollback_and_restart_ask_first(key: str, begun: str) -> None:
         await operator.press(key)
         await operator.confirm(WORD)
         assert operator.control.begun == [begun]
+
+
+async def test_what_speaks_against_a_rollback_is_shown_and_may_forbid_it() -> None:
+    control = FakeControl()
+    warning = Finding(Level.WARNING, "unit-replaced", "llm.service was edited since")
+    control.against_rollback = (warning,)
+    async with operating("idle", control) as operator:
+        await operator.press("B")
+        question = await operator.until_asked()
+        await operator.settle(2.0)
+        assert "WARNING llm.service was edited since" in operator.text()
+        assert question.words.action == "Roll back"
+        await operator.press("escape")
+        error = Finding(Level.ERROR, "unit-replaced", "it is another unit", "", "add --force")
+        control.against_rollback = (error,)
+        await operator.press("B")
+        question = await operator.until_asked()
+        await operator.settle(2.0)
+        assert question.words.action == ""
+        for words in ("BLOCKED", "ERROR it is another unit", "do: add --force"):
+            assert words in operator.text()
+        assert control.begun == []
 
 
 async def test_requests_that_came_up_meanwhile_must_be_confirmed_by_word() -> None:
