@@ -19,7 +19,15 @@ import msgspec
 from ddtui.experiments.comparison import Standing, compared, rate_of, standing_of
 from ddtui.experiments.grouping import cell_at
 from ddtui.experiments.intervals import ratio
-from ddtui.experiments.knob_values import TIED, in_words, numeric, others, value_of, value_order
+from ddtui.experiments.knob_values import (
+    TIED,
+    in_words,
+    numeric,
+    others,
+    value_of,
+    value_order,
+    varying_knobs,
+)
 from ddtui.experiments.rows import Row
 from ddtui.experiments.wording import difference, number, percent, rate
 
@@ -77,14 +85,21 @@ def runs_of(rows: Sequence[Row], varying: Sequence[str], knob: str) -> list[Run]
 
 
 def notes_on(
-    rows: Sequence[Row], varying: Sequence[str], margin: float, concurrency: int
+    rows: Sequence[Row],
+    varying: Sequence[str],
+    margin: float,
+    concurrency: int,
+    beside: Sequence[Row] = (),
 ) -> tuple[Note, ...]:
-    """Everything worth telling, the most useful first."""
+    """Everything worth telling, the most useful first.
+
+    `beside` are all rows of the host, among which is what those of a sweep were matched to.
+    """
     measured = [row for row in rows if row.rate is not None]
     notes = [
         note for knob in varying for note in _returns(runs_of(measured, varying, knob), margin)
     ]
-    notes += _matches(measured, varying, margin)
+    notes += _matches(measured, beside or measured, margin)
     notes += _blocks(measured)
     notes += _nodes(measured)
     notes += _coding(rows)
@@ -171,19 +186,28 @@ def _blocks(rows: Sequence[Row]) -> Iterator[Note]:
         yield Note("block", f"{where}: block saturated: {why}; a longer one may pay")
 
 
-def _matches(rows: Sequence[Row], varying: Sequence[str], margin: float) -> Iterator[Note]:
+def _matches(rows: Sequence[Row], everything: Sequence[Row], margin: float) -> Iterator[Note]:
     """What another block size brings, beside what its budget was matched to."""
+    varying = varying_knobs([row.knobs for row in everything])
     same = [each for each in varying if each not in {"block_size", "budget", *TIED["block_size"]}]
 
     def key(row: Row, block: str, budget: str) -> tuple[str, ...]:
         return (row.work, block, budget, *(value_of(row.knobs, name) for name in same))
 
-    known = {key(r, value_of(r.knobs, "block_size"), value_of(r.knobs, "budget")): r for r in rows}
+    known = {
+        key(row, value_of(row.knobs, "block_size"), value_of(row.knobs, "budget")): row
+        for row in everything
+    }
     for row in rows:
         for match in row.matched:
             other = known.get(key(row, str(match.block_size), str(match.budget)))
             found = None if other is None else compared(row.cell, other.cell, margin)
-            if other is None or other is row or found is None or not found.by:
+            if (
+                other is None
+                or other.configuration == row.configuration
+                or found is None
+                or not found.by
+            ):
                 continue
             by = found.user_rate if found.by == "user" else found.total_rate
             what = f"{rate(_median(row))} tok/s against {rate(_median(other))} of {other.title}"

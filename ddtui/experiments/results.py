@@ -78,6 +78,7 @@ def results_view(
     failed = [each for each in safe if each.state is MeasurementState.FAILED]
     groups = grouped(each for each in safe if each.state in _USABLE and (each.cells or each.coding))
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
+    everything, owners = groups, queue
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
         wanted = {each.measurement for each in queue}
@@ -95,6 +96,11 @@ def results_view(
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
+    # What a sweep is matched to is mostly of another one.
+    all_around = msgspec.structs.replace(
+        around, groups=tuple(everything), experiments=tuple(owners)
+    )
+    beside = [measured_row(each, all_around) for each in everything] if sweep else good
     ordered = _ordered([*good, *failed_rows(around, failed)], varying)
     return ResultsView(
         host=host,
@@ -104,7 +110,7 @@ def results_view(
         margin=margin,
         rows=tuple(ordered),
         varying=varying,
-        notes=notes_on(ordered, varying, margin, at),
+        notes=notes_on(ordered, varying, margin, at, beside),
         waiting=sum(each.state not in ENDED for each in queue),
         sweep=sweep,
     )

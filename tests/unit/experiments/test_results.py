@@ -387,6 +387,24 @@ def test_another_block_size_stands_beside_what_it_was_matched_to() -> None:
     )
 
 
+def test_what_a_sweep_was_matched_to_may_be_of_another_one() -> None:
+    knobs = {"block_size": "16", "budget": "18", "topk": "4", "draft_tokens": "16"}
+    wide = {"block_size": "8", "budget": "8", "topk": "6"}
+    olds = [
+        measured(4, (cell(130.0),)),
+        measured(8, (cell(170.0),)),
+        measured(8, (cell(99.0),), id="wide", configuration="wide", title="wide", knobs=wide),
+    ]
+    new = measured(18, (cell(150.0, 4.5),), title="block_size 16 budget 18 topk 4", knobs=knobs)
+    match = Match("nodes", "ceil(8 x 15 / 7) = 18", "budget", 18, "block size 8, budget 8", 8, 8)
+    owner = msgspec.structs.replace(experiment(18), title=new.title, match=match, sweep="blocks")
+    first = msgspec.structs.replace(experiment(4), baseline=True)
+    view = results_view("ct200", [*olds, new], [first, experiment(8), owner], sweep="blocks")
+    assert [row.title for row in view.rows] == ["budget 4 topk 4", new.title]
+    (told,) = notes(view, "match")
+    assert "150.0 tok/s against 170.0 of budget 8 topk 4: -11.8 %, slower" in told
+
+
 def test_a_sweep_without_a_baseline_is_compared_with_that_of_another_one() -> None:
     first = msgspec.structs.replace(experiment(8), sweep="budgets", baseline=True)
     second = msgspec.structs.replace(experiment(16), sweep="blocks")
