@@ -78,7 +78,7 @@ def results_view(
     failed = [each for each in safe if each.state is MeasurementState.FAILED]
     groups = grouped(each for each in safe if each.state in _USABLE and (each.cells or each.coding))
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
-    everything, owners = groups, queue
+    of_host = (tuple(groups), tuple(queue))
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
         wanted = {each.measurement for each in queue}
@@ -96,11 +96,6 @@ def results_view(
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
-    # What a sweep is matched to is mostly of another one.
-    all_around = msgspec.structs.replace(
-        around, groups=tuple(everything), experiments=tuple(owners)
-    )
-    beside = [measured_row(each, all_around) for each in everything] if sweep else good
     ordered = _ordered([*good, *failed_rows(around, failed)], varying)
     return ResultsView(
         host=host,
@@ -110,10 +105,23 @@ def results_view(
         margin=margin,
         rows=tuple(ordered),
         varying=varying,
-        notes=notes_on(ordered, varying, margin, at, beside),
+        notes=notes_on(ordered, varying, margin, at, _beside(around, *of_host, good)),
         waiting=sum(each.state not in ENDED for each in queue),
         sweep=sweep,
     )
+
+
+def _beside(
+    around: Circumstances,
+    groups: tuple[Group, ...],
+    queue: tuple[Experiment, ...],
+    rows: list[Row],
+) -> list[Row]:
+    """Rows of all the host's groups: what a sweep was matched to is mostly of another one."""
+    if len(groups) == len(rows):
+        return rows
+    everything = msgspec.structs.replace(around, groups=groups, experiments=queue)
+    return [measured_row(each, everything) for each in groups]
 
 
 def _ordered(rows: Iterable[Row], varying: Sequence[str]) -> list[Row]:
