@@ -74,11 +74,10 @@ def results_view(
     """
     safe = [showable.measurement(each) for each in measurements]
     queue = [showable.experiment(each) for each in experiments]
-    simulated = any(each.simulated for each in safe) or any(each.simulated for each in queue)
     failed = [each for each in safe if each.state is MeasurementState.FAILED]
     groups = grouped(each for each in safe if each.state in _USABLE and (each.cells or each.coding))
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
-    of_host = (tuple(groups), tuple(queue))
+    of_host = tuple(groups), tuple(queue)
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
         wanted = {each.measurement for each in queue}
@@ -99,7 +98,7 @@ def results_view(
     ordered = _ordered([*good, *failed_rows(around, failed)], varying)
     return ResultsView(
         host=host,
-        simulated=simulated,
+        simulated=any(x.simulated for x in safe) or any(x.simulated for x in queue),
         concurrency=at,
         baseline=next((row.title for row in ordered if row.is_baseline), ""),
         margin=margin,
