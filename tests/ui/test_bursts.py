@@ -25,6 +25,7 @@ from ddtui.ui.deliberate import SETTLE
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.results import ResultsScreen
+from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from tests.ui.bursts import KEYS, SENT, burst, parsed, pause
 from tests.ui.control_world import ORPHANS, ROLLBACK, FakeControl, control_app, history, running
@@ -110,6 +111,10 @@ def opened_by(*names: str) -> Open:
             target = hammered.app if name.startswith("app.") else hammered.app.screen
             await target.run_action(name)
             await hammered.idle()
+            screen = hammered.app.screen
+            if isinstance(screen, PresetsScreen) and name == "app.presets" and screen._filter:
+                screen.action_cancel()  # an earlier burst may have left no preset to choose from
+                await hammered.idle()
         if isinstance(hammered.app.screen, WaitingScreen):
             assert isinstance(hammered.control, NeverPlanned)
         elif names[-1] in {"app.rollback", "app.restart", "screen.apply", "app.quit", "app.decide"}:

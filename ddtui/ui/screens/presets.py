@@ -248,7 +248,9 @@ class PresetsScreen(ListScreen):
 
     def action_apply(self) -> None:
         """Show all that would change, and ask."""
-        if self._detail.preset is not None:
+        if self._detail.preset is None:
+            self.notify("No preset is highlighted", severity="warning")
+        else:
             self._desk.apply(self._detail.request)
 
     @on(OptionList.OptionSelected)
