@@ -91,7 +91,8 @@ async def _measured(
 
     async with running_on(options, host, overrides, limited_allowed=limited) as world:
         file = presence_file(world.source.name, simulated=world.source.host.simulated)
-        with present(file, f"{world.around.who} (bench)", world.around.watching.clock()):
+        who, now = f"{world.around.who} (bench)", world.around.watching.clock()
+        with present(file, who, now, host=world.source.name):
             work = asyncio.ensure_future(
                 measure_now(world.around, plan, on_cell=say, on_words=lambda text: say(clean(text)))
             )

@@ -38,10 +38,10 @@ _LOOKS, _LOOK = 5, 0.02
 class RunnerHeld(LockHeld):
     """Another runner has the host's experiments."""
 
-    def __init__(self, holder: str) -> None:
+    def __init__(self, holder: str, host: str) -> None:
         super().__init__(holder)
         self.what = f"the experiments are being run by {holder}"
-        self.remedy = "wait until that is done, or stop it: ddtui run HOST --stop"
+        self.remedy = f"wait until that is done, or stop it: ddtui run {host} --stop"
         self.args = (self.what,)
 
 
@@ -72,15 +72,17 @@ def presence_file(host: str, *, simulated: bool, folder: Path | None = None) -> 
 
 
 @contextmanager
-def present(file: Path, who: str, since: float, *, log: str = "") -> Iterator[Holder]:
-    """Be the runner, within the context. Raises RunnerHeld, StoreError."""
+def present(
+    file: Path, who: str, since: float, *, host: str = "HOST", log: str = ""
+) -> Iterator[Holder]:
+    """Be the runner of the host so named, within the context. Raises RunnerHeld, StoreError."""
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         handle = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
         raise _unusable(file, error) from error
     try:
-        _lock(handle)
+        _lock(handle, host)
         mine = Holder(os.getpid(), psutil.Process().create_time(), who, since, bool(log), log)
         try:
             os.ftruncate(handle, 0)
@@ -92,7 +94,7 @@ def present(file: Path, who: str, since: float, *, log: str = "") -> Iterator[Ho
         os.close(handle)
 
 
-def _lock(handle: int) -> None:
+def _lock(handle: int, host: str) -> None:
     """Have the file to oneself. Raises RunnerHeld."""
     for left in range(_LOOKS, -1, -1):
         try:
@@ -102,7 +104,8 @@ def _lock(handle: int) -> None:
                 time.sleep(_LOOK)
                 continue
             other = _read(handle)
-            raise RunnerHeld("another process" if other is None else other.words) from None
+            holder = "another process" if other is None else other.words
+            raise RunnerHeld(holder, host) from None
         return
 
 
@@ -181,7 +184,7 @@ async def sole_runner(host: Host, token: str, text: str) -> AsyncIterator[asynci
             except (LinkDown, ProgramTimeout):
                 await asyncio.sleep(AGAIN)
             except LockHeld as error:
-                raise RunnerHeld(error.holder) from None
+                raise RunnerHeld(error.holder, host.name) from None
 
     keeping = asyncio.create_task(keep(), name="runner lock")
     try:

@@ -114,7 +114,8 @@ class Runner:
         text = f"{around.who} since {stamp(self._began)}: experiments"
         with contextlib.ExitStack() as stack:
             if self._presence is not None:
-                here = present(self._presence, around.who, self._began, log=self._log_file)
+                where, log = around.host.name, self._log_file
+                here = present(self._presence, around.who, self._began, host=where, log=log)
                 stack.enter_context(here)
             async with sole_runner(around.host, around.runner, text) as lock:
                 self._see(since=self._began, running=True)

@@ -151,6 +151,7 @@ def test_a_second_runner_is_refused(run: Run, demo: None) -> None:
             refused = run(verb, "demo")
             assert refused.exit_code == 8
             assert "bob@lab since 2027-01-15T08:00:00Z" in refused.stderr
+            assert "ddtui run demo --stop" in refused.stderr
         status = json.loads(run("run", "demo", "--status", "--json").stdout)
         assert status["here"]["who"] == "bob@lab"
         assert status["pending"] == 1
