@@ -171,6 +171,7 @@ async def test_moving_holding_cancelling_and_clearing(stored: StoredQueue) -> No
     async with operating("idle", queue=stored) as operator:
         await operator.press("5", "j", "j", "K")
         await until(operator, lambda: budgets(stored) == [4, 12, 8])
+        operator.app.paint()
         await operator.press("F")
         await until(operator, lambda: budgets(stored) == [12, 4, 8])
         operator.app.paint()
@@ -188,8 +189,10 @@ async def test_moving_holding_cancelling_and_clearing(stored: StoredQueue) -> No
         operator.app.paint()
         await operator.press("t")
         await until(operator, lambda: budgets(stored) == [4, 8, 12])
+        operator.app.paint()
         await operator.press("c")
         await until(operator, lambda: stored.queue.listed()[2].state is State.CANCELLED)
+        operator.app.paint()
         await operator.press("x")
         await until(operator, lambda: budgets(stored) == [4, 8])
 
