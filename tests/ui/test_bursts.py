@@ -24,8 +24,8 @@ from ddtui.ui.app import DdtuiApp
 from ddtui.ui.deliberate import SETTLE
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.monitor import MonitorScreen
-from ddtui.ui.screens.results import ResultsScreen
 from ddtui.ui.screens.presets import PresetsScreen
+from ddtui.ui.screens.results import ResultsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from tests.ui.bursts import KEYS, SENT, burst, parsed, pause
 from tests.ui.control_world import ORPHANS, ROLLBACK, FakeControl, control_app, history, running
@@ -112,8 +112,10 @@ def opened_by(*names: str) -> Open:
             await target.run_action(name)
             await hammered.idle()
             screen = hammered.app.screen
-            if isinstance(screen, PresetsScreen) and name == "app.presets" and screen._filter:
-                screen.action_cancel()  # an earlier burst may have left no preset to choose from
+            if isinstance(screen, PresetsScreen) and name == "app.presets":
+                # An earlier burst may have left no preset to choose from.
+                screen.action_cancel()  # the line that is typed into
+                screen.action_cancel()  # the filter
                 await hammered.idle()
         if isinstance(hammered.app.screen, WaitingScreen):
             assert isinstance(hammered.control, NeverPlanned)
