@@ -29,7 +29,7 @@ _COLOURS = {
     ExperimentState.HELD: "yellow",
     ExperimentState.CANCELLED: "dim",
 }
-_GIVE = ((6, 16), (3, 30), (6, 10), (3, 16), (6, 0), (3, 12))
+_GIVE = ((6, 16), (3, 26), (6, 10), (3, 16), (6, 0), (3, 12))
 """How the columns of the list give way: the reason, then the title; `show` has them in full."""
 _WIDE = 60
 """Most characters of a free text in a table."""
