@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,8 @@ log = logging.getLogger(__name__)
 
 _CARRIED = ("PATH", "PYTHONPATH", "LD_LIBRARY_PATH", "VIRTUAL_ENV", "CUDA_HOME")
 _CARRIED_PREFIX = "SGLANG_"
+_SETTING = re.compile(r"SGLANG_\w+=(?![01]\Z)[-+]?[\d.]+")
+"""A number, such as a sweep tries: which flags there are hangs on paths, names and switches."""
 
 
 class HelpUnavailable(Exception):
@@ -56,11 +59,13 @@ async def learn_server_flags(
             "the unit's command is a wrapper: its interpreter cannot be told",
             "let ExecStart start the engine itself",
         )
-    words = [*_carried(environment or {}), *command[:start]]
+    carried = _carried(environment or {})
+    words = [*carried, *command[:start]]
+    key = [*(each for each in carried if not _SETTING.fullmatch(each)), *command[:start]]
     kept, identity = None, ""
     if cache is not None and not refresh:
         identity = await _identity(host, words, working_directory)
-        kept = _read(_file(cache, host.name, words, identity)) if identity else None
+        kept = _read(_file(cache, host.name, key, identity)) if identity else None
     if kept is not None:
         return kept
     answer = await host.run(
@@ -74,7 +79,7 @@ async def learn_server_flags(
     except NotUnderstood as error:
         raise HelpUnavailable(_why(answer.status, answer.stderr, shown, words)) from error
     if cache is not None and identity:
-        _write(_file(cache, host.name, words, identity), flags)
+        _write(_file(cache, host.name, key, identity), flags)
     return flags
 
 
@@ -114,8 +119,8 @@ def _why(status: int, stderr: bytes, shown: str, words: Sequence[str]) -> str:
     return f"`{clean(shlex.join(words), 200)} --help` printed no usage: {clean(last, 200)}"
 
 
-def _file(cache: Path, host: str, words: Sequence[str], identity: str) -> Path:
-    name = hashlib.blake2s("\0".join([host, *words, identity]).encode(), digest_size=12).hexdigest()
+def _file(cache: Path, host: str, key: Sequence[str], identity: str) -> Path:
+    name = hashlib.blake2s("\0".join([host, *key, identity]).encode(), digest_size=12).hexdigest()
     return cache / f"server-flags-{name}.json"
 
 

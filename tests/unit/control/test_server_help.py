@@ -79,13 +79,17 @@ def commands(folder: Path) -> dict[str, list[str]]:
 
 
 async def learn(
-    host: Counting, folder: Path, command: Sequence[str], cache: Path | None = None
+    host: Counting,
+    folder: Path,
+    command: Sequence[str],
+    cache: Path | None = None,
+    **variables: str,
 ) -> ServerFlags:
     return await learn_server_flags(
         host,
         [*command, "--model-path", "x"],
         working_directory=str(folder),
-        environment={"SGLANG_OWN": "1", "HF_TOKEN": "hf_x"},
+        environment={"SGLANG_OWN": "1", "HF_TOKEN": "hf_x"} | variables,
         cache=cache,
     )
 
@@ -119,6 +123,19 @@ async def test_flags_are_kept_until_the_server_changes(
         file.write_text("{")
     assert "new" in (await learn(host, folder, command, cache)).flags
     assert kept.exists()
+
+
+async def test_a_number_of_the_environment_changes_no_flag(
+    host: Counting, folder: Path, tmp_path: Path
+) -> None:
+    """A sweep over such a variable must not start the server's program for each value."""
+    cache, command = tmp_path / "cache", commands(folder)["module"]
+    for number in ("4.2", "6.4", "-12"):
+        await learn(host, folder, command, cache, SGLANG_NUMBER=number)
+    assert host.asked.count("help") == 1
+    for switch in ("0", "1", "some.plugin"):
+        await learn(host, folder, command, cache, SGLANG_NUMBER=switch)
+    assert host.asked.count("help") == 4
 
 
 @pytest.mark.parametrize(
