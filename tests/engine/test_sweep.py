@@ -225,7 +225,7 @@ def check_results(ddtui: Ddtui) -> None:
         file = folder / f"report.{kind}"
         written = ddtui.run("results", "gpu", "--format", kind, "--out", str(file))
         assert written.returncode == 0, written.stderr
-    lines = list(csv.DictReader((folder / "report.csv").open()))
+    lines = list(csv.DictReader((folder / "report.csv").read_text().splitlines()))
     assert len(lines) == 6  # two of two concurrencies, two of one
     report = (folder / "report.md").read_text()
     assert f"ddtui apply gpu --set flag:{BLOCK}=16 --set env:{LENGTH}=6.4" in report
