@@ -121,7 +121,8 @@ def test_colours_only_where_asked(plain: Paint) -> None:
 
 
 @pytest.mark.usefixtures("stored")
-def test_the_verb_reads_the_store(run: Run) -> None:
+def test_the_verb_reads_the_store(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("COLUMNS", raising=False)  # into a pipe, as wide as it is
     result = run("results", "ct200")
     assert result.exit_code == 0
     assert "budget 16 topk 4" in result.stdout

@@ -30,7 +30,7 @@ def test_the_same_with_block_size_16_to_match() -> None:
         "base", {"budget": 35, "topk": 4, "window": 2048, "block_size": 16}, {"page-size": 1}
     )
     assert new.match == Match(
-        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16"
+        "nodes", "ceil(16 x 15 / 7) = 35", "budget", 35, "block size 8, budget 16", 8, 16
     )
     assert new.title == "budget 35 topk 4 block_size 16"
     assert (new.state, new.attempts, new.measurement, new.cause) == ("pending", 0, "", None)
