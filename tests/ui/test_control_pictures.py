@@ -50,11 +50,14 @@ def prepared(*keys: str) -> Callable[[Pilot[object]], Awaitable[None]]:
         while view is not None and view.question and not isinstance(app.screen, ConfirmScreen):
             app._check()
             await pilot.pause(0.05)
+        while isinstance(app.screen, WaitingScreen) or not app.screen.is_mounted or app.typing:
+            await pilot.pause(0.02)
         screen = app.screen
         if isinstance(screen, ConfirmScreen):
+            await pilot.pause(0.05)  # laid out
             screen._clock = lambda: 1_000.0  # it has been open for long
             screen._look()
-        await pilot.pause()
+        await pilot.pause(0.05)
 
     return run
 
