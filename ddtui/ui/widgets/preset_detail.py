@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from textual import events
-
 from ddtui.core.launch import Plan, Request
 from ddtui.ui import format as fmt
 from ddtui.ui.copying import UNBROKEN, plain
@@ -14,7 +12,7 @@ from ddtui.ui.ink import Ink, Row, lines_of, wrapped
 from ddtui.ui.plan_rows import asked_rows, change_rows, finding_rows, verdict_row
 from ddtui.ui.shown import Shown
 from ddtui.ui.source import ControlProblem, PresetView
-from ddtui.ui.widgets.canvas import Drawing, Panel
+from ddtui.ui.widgets.scrolled import ScrolledPanel
 
 
 @dataclass(frozen=True)
@@ -36,62 +34,35 @@ class Detail:
     """Why there are no presets."""
 
 
-class PresetDetail(Panel):
-    """Scrolls by pages; keeps its place while the plan is made anew."""
+class PresetDetail(ScrolledPanel):
+    """Keeps its place while the plan is made anew."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's own name for it)
         super().__init__(id=id)
         self._detail = Detail()
-        self._offset = 0
-        self._rows = 0
-        self._height = 1
 
     def tell(self, detail: Detail) -> None:
         """Show another detail; of another preset from its first line."""
         names = [each.preset.name if each.preset else "" for each in (detail, self._detail)]
-        if names[0] != names[1]:
-            self._offset = 0
         self._detail = detail
-        if self._shown is not None:
-            self.show(self._shown)
+        self.renew(from_top=names[0] != names[1])
+
+    def title(self) -> Row:
+        """The preset's name, and whether more is set beside it."""
+        preset = self._detail.preset
+        name = fmt.clean(preset.name) if preset is not None else ""
+        row = Row(name or "No preset", Ink.TITLE)
+        if self._detail.own != Request():
+            row.add("  + set here", Ink.WARN)
+        return row
+
+    def rows(self, shown: Shown, width: int) -> list[Row]:
+        """All that is told, for a width in cells."""
+        return detail_rows(self._detail, shown, width)
 
     def text(self) -> str:
         """All that is told, each line whole."""
-        if self._shown is None:
-            return ""
-        return plain(detail_rows(self._detail, self._shown, UNBROKEN))
-
-    def page(self, step: int) -> None:
-        """Scroll by pages."""
-        self._scroll(step * max(1, self._height - 1))
-
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self._scroll(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self._scroll(-3)
-
-    def _scroll(self, rows: int) -> None:
-        self._offset = max(0, min(self._offset + rows, self._rows - self._height))
-        if self._shown is not None:
-            self.show(self._shown)
-
-    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
-        rows = detail_rows(self._detail, shown, width)
-        self._rows, self._height = len(rows), max(1, height)
-        self._offset = max(0, min(self._offset, len(rows) - height))
-        preset = self._detail.preset
-        name = fmt.clean(preset.name) if preset is not None else ""
-        drawing = Drawing(title=Row(name or "No preset", Ink.TITLE))
-        if self._detail.own != Request():
-            drawing.title.add("  + set here", Ink.WARN)
-        if len(rows) > height:
-            last = min(len(rows), self._offset + height)
-            drawing.note = Row(f"{self._offset + 1}-{last} of {len(rows)}", Ink.LABEL)
-        drawing.rows = rows[self._offset : self._offset + height]
-        return drawing
+        return "" if self._shown is None else plain(self.rows(self._shown, UNBROKEN))
 
 
 def detail_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from textual import events
-
 from ddtui.core.measurement import Cell, Measurement, Spread, Verdict
 from ddtui.experiments.columns import coding_share, verdict_word
 from ddtui.experiments.comparison import Standing, step_time
@@ -25,8 +23,8 @@ from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, flow, lines_of, wrapped
 from ddtui.ui.shown import Shown
-from ddtui.ui.widgets.canvas import Drawing, Panel
 from ddtui.ui.widgets.results_table import VERDICT_INKS, factor_ink
+from ddtui.ui.widgets.scrolled import ScrolledPanel
 
 _NAME = 13
 """Columns of a fact's name."""
@@ -34,57 +32,34 @@ _BAR = 24
 """Columns of a bar of the histogram, at most."""
 
 
-class ResultsDetail(Panel):
-    """Scrolls by pages; begins at the top with every other configuration."""
+class ResultsDetail(ScrolledPanel):
+    """Begins at the top with every other configuration."""
 
     def __init__(self, *, id: str | None = None) -> None:  # noqa: A002  (Textual's own name for it)
         super().__init__(id=id)
         self._view: ResultsView | None = None
         self._result: Result | None = None
-        self._offset = 0
-        self._rows: list[Row] = []
-        self._height = 1
-        self._made: object = None
+        self._made: tuple[int, bool] | None = None
+        self._kept: list[Row] = []
 
     def tell(self, view: ResultsView | None, result: Result | None) -> None:
         """Show another configuration, or the same one with other figures."""
-        if (result.title if result else "") != (self._result.title if self._result else ""):
-            self._offset = 0
+        before = self._result.title if self._result else ""
         self._view, self._result, self._made = view, result, None
-        if self._shown is not None:
-            self.show(self._shown)
+        self.renew(from_top=(result.title if result else "") != before)
 
-    def page(self, step: int) -> None:
-        """Scroll by pages."""
-        self._scroll(step * max(1, self._height - 1))
+    def title(self) -> Row:
+        """The configuration's."""
+        return Row(fmt.clean(self._result.title) if self._result else "Details", Ink.TITLE)
 
-    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
-        event.stop()
-        self._scroll(3)
-
-    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
-        event.stop()
-        self._scroll(-3)
-
-    def _scroll(self, rows: int) -> None:
-        self._offset = max(0, min(self._offset + rows, len(self._rows) - self._height))
-        if self._shown is not None:
-            self.show(self._shown)
-
-    def draw(self, shown: Shown, width: int, height: int) -> Drawing:
+    def rows(self, shown: Shown, width: int) -> list[Row]:
+        """All that is told, for a width in cells; kept until another one is told."""
         if self._view is None or self._result is None:
-            return Drawing(title=Row("Details", Ink.TITLE))
+            return []
         if self._made != (width, shown.glyphs.ascii):
             self._made = (width, shown.glyphs.ascii)
-            self._rows = detail_rows(self._view, self._result, width, shown.glyphs)
-        self._height = max(1, height)
-        self._offset = max(0, min(self._offset, len(self._rows) - height))
-        drawing = Drawing(title=Row(fmt.clean(self._result.title), Ink.TITLE))
-        if len(self._rows) > height:
-            last = min(len(self._rows), self._offset + height)
-            drawing.note = Row(f"{self._offset + 1}-{last} of {len(self._rows)}", Ink.LABEL)
-        drawing.rows = self._rows[self._offset : self._offset + height]
-        return drawing
+            self._kept = detail_rows(self._view, self._result, width, shown.glyphs)
+        return self._kept
 
 
 def detail_rows(view: ResultsView, result: Result, width: int, glyphs: Glyphs) -> list[Row]:
