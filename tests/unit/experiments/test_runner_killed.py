@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.store import Store
-from tests.support.run_world import BLOCK, RunWorld, store_in_memory
+from tests.support.run_world import BLOCK, RunWorld
 from tests.support.scripted_host import Script
 from tests.support.virtual_time import in_virtual_time
 
@@ -33,12 +32,6 @@ def fails(argv: tuple[str, ...]) -> bool:
 
 def script() -> Script:
     return Script(stop=0.5, memory_late=0.2, load=3.0, travel=0.01, fails=fails)
-
-
-@pytest.fixture(scope="module")
-def store() -> Iterator[Store]:
-    with store_in_memory() as opened:
-        yield opened
 
 
 def queued(world: RunWorld) -> RunWorld:
