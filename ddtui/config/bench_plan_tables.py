@@ -60,6 +60,9 @@ OPTIONS: dict[str, tuple[Any, str]] = {
 """Type and meaning of each option."""
 
 BUILT_IN: dict[str, BenchPlan] = {
+    "glance": BenchPlan(
+        name="glance", requests=3, output_tokens=96, warmup_batches=3, coding=False
+    ),
     "quick": BenchPlan(name="quick", requests=4, output_tokens=256, warmup_batches=4, coding=False),
     "standard": BenchPlan(name="standard", concurrency=(1, 8)),
     "throughput": BenchPlan(

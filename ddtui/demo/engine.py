@@ -17,8 +17,9 @@ from ddtui.core.clock import Clock, system_clock
 from ddtui.core.events import Phase
 from ddtui.demo.config import EngineConfig
 from ddtui.demo.failures import Exit
-from ddtui.demo.serving import Scheduler, background_traffic
+from ddtui.demo.serving import Scheduler
 from ddtui.demo.startup import StartPlan, Step
+from ddtui.demo.traffic import BACK, background_traffic
 
 Output = Callable[[float, str, str], None]
 """Called with the moment (Unix seconds), the role of the writing process and its text."""
@@ -220,7 +221,9 @@ class SimulatedEngine:
     async def _serve(self) -> None:
         jobs: list[Coroutine[None, None, None]] = [self.scheduler.run()]
         if self.traffic:
-            jobs.append(background_traffic(self.scheduler, self._rng))
+            fresh = self.elapsed < self.plan.ready_at + BACK
+            back_in = BACK if fresh else 0.0
+            jobs.append(background_traffic(self.scheduler, self._rng, back_in=back_in))
         tasks = [asyncio.create_task(job) for job in jobs]
         try:
             await self._signal.wait()

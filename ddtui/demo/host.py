@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager
 import httpx
 
 from ddtui.core.samples import LinkSample
-from ddtui.demo.machine import DEFAULT_SPEED, Machine
+from ddtui.demo.machine import Machine
 from ddtui.demo.scenarios import DEFAULT_SCENARIO
 from ddtui.demo.server import USERNAME, DemoServer
 from ddtui.hosts.base import Completed, HostKind, Port, Program, ProgramStream, Receiver
@@ -21,7 +21,7 @@ class DemoHost:
     Args:
         scenario: what it is doing when one connects, from `ddtui.demo.scenarios.SCENARIOS`.
         name: how it is called on screen.
-        speed: how many times faster than in reality a model loads.
+        speed: how many times faster than in reality a model loads; None: as the scenario needs.
         seed: of all that is random.
 
     Raises:
@@ -35,7 +35,7 @@ class DemoHost:
         scenario: str = DEFAULT_SCENARIO,
         *,
         name: str = "demo",
-        speed: float = DEFAULT_SPEED,
+        speed: float | None = None,
         seed: int = 0,
     ) -> None:
         self.name = name
@@ -50,7 +50,7 @@ class DemoHost:
         cls,
         *,
         name: str = "demo",
-        speed: float = DEFAULT_SPEED,
+        speed: float | None = None,
         seed: int = 0,
         scenario: str = DEFAULT_SCENARIO,
     ) -> DemoHost:

@@ -15,6 +15,9 @@ SCENARIOS: dict[str, str] = {
 DEFAULT_SCENARIO = "serving"
 """The one used when none is named."""
 
+SETTLED = ("serving", "idle")
+"""Those in which the engine was started long ago."""
+
 FAILURES_OF: dict[str, str] = {
     "failing": "sm120",
     "crash-loop": "ddtree-unknown",

@@ -22,6 +22,9 @@ _MOST_PASSES = 64
 _ROUNDING = 1e-6
 _IDLE_RESET = 30.0
 """Seconds after which SGLang zeroes its gauges when nothing runs."""
+_REST = 12.0
+"""Seconds without a client's request after which made-up users come back: they rest during a bench,
+as an operator's do, who drains the traffic first."""
 
 
 @dataclass
@@ -162,6 +165,8 @@ class Scheduler:
         self._every = max(1, config.number("decode_log_interval", 40))
         self._limit = max(1, config.number("max_running_requests", 48))
         self._serial = 0
+        self._quiet_until = 0.0
+        """Until when made-up users send nothing."""
         self._cached: set[str] = set()
         """Subjects in the prefix cache."""
 
@@ -203,10 +208,27 @@ class Scheduler:
             ease=luck.uniform(0.97, 1.03),
             histogram=[0] * (self.model.horizon + 1),
         )
+        if watched:
+            self._rest(_REST)
         self.waiting.append(request)
         self._idle.clear()
         self._work.set()
         return request
+
+    def _rest(self, seconds: float) -> None:
+        self._quiet_until = max(self._quiet_until, self._clock() + seconds)
+
+    async def wait_quiet(self) -> None:
+        """Return once no client's request is on its way, nor was a little while ago."""
+        while True:
+            wait = self._quiet_until - self._clock()
+            if wait <= 0 and not self._clients:
+                return
+            await asyncio.sleep(max(wait, _IDLE_WAKE))
+
+    @property
+    def _clients(self) -> bool:
+        return any(each.watched for each in [*self.running, *self.waiting])
 
     def abort(self, rid: str | None) -> None:
         """End one request, or all of them."""
@@ -217,6 +239,7 @@ class Scheduler:
 
     def flush(self) -> bool:
         """Empty the prefix cache and the lifetime figures; False while requests run."""
+        self._rest(_REST)
         if self.busy:
             return False
         self.lifetime_passes = self.lifetime_tokens = 0
@@ -342,6 +365,8 @@ class Scheduler:
         totals.generated[streaming] += request.tokens
         totals.verify_calls += request.passes if self.config.algorithm else 0
         totals.latency[streaming].observe(now - request.arrived)
+        if request.watched:
+            self._rest(_REST)
         request.progress.set()
         if not self.busy:
             self._idle.set()
@@ -371,21 +396,3 @@ class Scheduler:
             f"#queue-req: {gauges.queued}"
         )
         self._interval = _Interval(began=now)
-
-
-async def background_traffic(scheduler: Scheduler, rng: random.Random) -> None:
-    """A light stream of requests with idle gaps, for ever."""
-    while True:
-        for _ in range(rng.randint(2, 5)):
-            batch = [
-                scheduler.submit(
-                    rng.randint(180, 2600), rng.randint(300, 1100), streaming=True, watched=False
-                )
-                for _ in range(rng.choice((1, 1, 1, 2, 3)))
-            ]
-            for request in batch:
-                while not request.finished:
-                    request.progress.clear()
-                    await request.progress.wait()
-            await asyncio.sleep(rng.uniform(0.1, 0.9))
-        await asyncio.sleep(rng.uniform(3.0, 9.0))

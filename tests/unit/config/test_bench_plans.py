@@ -26,7 +26,7 @@ def test_built_in_plans_own_ones_and_the_project_s_before_them(tmp_path: Path) -
     plans = loaded(
         tmp_path, '[bench.mine]\nrepeats = 9\n[bench.quick]\nprompts = "chat"\nthinking = true\n'
     )
-    assert list(BUILT_IN) == ["quick", "standard", "throughput"]
+    assert list(BUILT_IN) == ["glance", "quick", "standard", "throughput"]
     assert plans["standard"] == BUILT_IN["standard"]
     assert plans["quick"] == BenchPlan(name="quick", prompts="chat", thinking=True)
     assert plans["mine"] == BenchPlan(name="mine", concurrency=(1, 4))

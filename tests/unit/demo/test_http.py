@@ -206,3 +206,28 @@ async def test_background_traffic_moves_the_figures() -> None:
     load = answer.json()["loads"][0]
     assert load["gen_throughput"] > 100
     assert 3.0 < load["speculative"]["accept_length"] < 6.0
+
+
+async def test_made_up_users_rest_while_a_client_is_served() -> None:
+    host = await DemoHost.create(scenario="serving", speed=FAST)
+    async with asyncio.timeout(30):
+        await host.wait_live()
+        engine = host.machine.engine_on(PORT)
+        assert engine is not None
+        async for entries in host.machine.journal.follow(0):
+            if any("Prefill batch" in entry.message() for entry in entries):
+                break
+        async with httpx.AsyncClient(transport=host.transport()) as http:
+            await ask(http)
+            await engine.scheduler.wait_idle()
+            before = sum(engine.scheduler.totals.requests.values())
+            for _ in range(8):
+                await ask(http)
+    assert sum(engine.scheduler.totals.requests.values()) == before + 8
+    await host.close()
+
+
+async def ask(http: httpx.AsyncClient) -> None:
+    body = {"text": "x", "sampling_params": {"max_new_tokens": 100, "temperature": 0}}
+    answer = await http.post(f"http://127.0.0.1:{PORT}/generate", json=body)
+    assert answer.status_code == 200
