@@ -189,14 +189,10 @@ def test_killed_at_any_moment(host: GpuHost, ddtui: Ddtui, seed: int) -> None:
     queue(ddtui)
     reached = []
     for _ in range(SHARE):
-        process = runner(ddtui)
-        alarm = threading.Timer(chance.uniform(0.5, 5.0), process.kill)
-        alarm.start()
-        events, said = process.communicate(timeout=200)
-        alarm.cancel()
-        if process.returncode == 0:
+        ended, events, said = killed_after(ddtui, chance.uniform(0.0, 5.0))
+        if ended == 0:
             break  # it was faster
-        assert process.returncode == -signal.SIGKILL, said
+        assert ended == -signal.SIGKILL, said
         reached.append(place(events))
     to_the_end(ddtui)
     check(ddtui, host, before)
@@ -204,10 +200,27 @@ def test_killed_at_any_moment(host: GpuHost, ddtui: Ddtui, seed: int) -> None:
     measured(f"3 measurements, 2 loads, the runner killed at: {'; '.join(reached)}", took)
 
 
-def place(events: str) -> str:
+def killed_after(ddtui: Ddtui, seconds: float) -> tuple[int, list[str], str]:
+    """Kill a runner so long after it has begun: its status, its events, and what it said."""
+    process = runner(ddtui)
+    seen: list[str] = []
+    alarm = threading.Timer(seconds, process.kill)
+    try:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if not seen:  # to begin takes long on a busy machine
+                alarm.start()
+            seen.append(line)
+        _, said = process.communicate(timeout=60)
+        return process.returncode, seen, said
+    finally:
+        alarm.cancel()
+        process.kill()
+
+
+def place(events: list[str]) -> str:
     """How far a runner had come, by its last whole event."""
-    whole = [json.loads(line) for line in events.splitlines(keepends=True) if line.endswith("\n")]
-    last: Event = whole[-1] if whole else {"what": "beginning"}
+    last: Event = json.loads(next(each for each in reversed(events) if each.endswith("\n")))
     words = last.get("step", "") if last["what"] == "step" else last.get("text", "")
     return f"{last['what']} {words.partition(':')[0]}".strip()
 
