@@ -13,6 +13,7 @@ from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.control_desk import ControlDesk
 from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.history_rows import heading, line, record_rows
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import ListScreen
 from ddtui.ui.screens.reading import ReadingScreen
 from ddtui.ui.shown import Shown
@@ -64,7 +65,7 @@ class HistoryScreen(ListScreen):
 
     def show(self, shown: Shown) -> None:
         self._shown = shown
-        if self.is_mounted:
+        if built(self):
             self.query_one(Header).show(shown)
             self._fill()
 
@@ -92,7 +93,7 @@ class HistoryScreen(ListScreen):
     def _fill(self) -> None:
         """Fill the list, and keep the highlight on its change."""
         width = self.size.width - 4
-        if not self.is_mounted or width <= 0:
+        if not built(self) or width <= 0:
             return
         glyphs = self._shown.glyphs if self._shown is not None else UNICODE
         listed = list(self._desk.control.history)

@@ -16,6 +16,7 @@ from ddtui.config.model import Config
 from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.glyphs import UNICODE
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import ListScreen
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.header import Header, link_row
@@ -72,7 +73,7 @@ class HostsScreen(ListScreen):
 
     def show(self, shown: Shown) -> None:
         self._shown = shown
-        if self.is_mounted:
+        if built(self):
             self.query_one(Header).show(shown)
             self._fill()
 

@@ -20,6 +20,7 @@ from ddtui.ui.log_files import suggest_file, write_new
 from ddtui.ui.log_filter import BadPattern, Bars, Level, LogFilter, Starts, compile_search
 from ddtui.ui.log_lines import LogLines
 from ddtui.ui.palette import keymap_of
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.choice import ChoiceScreen
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.screens.log_choices import ALL, phase_choices, rank_choices
@@ -88,7 +89,7 @@ class LogScreen(LiveScreen):
 
     def show(self, shown: Shown) -> None:
         self._shown = shown
-        if not self.is_mounted:
+        if not built(self):
             return
         self.view.ascii = shown.glyphs.ascii
         unit = shown.snapshot.unit

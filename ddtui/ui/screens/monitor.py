@@ -10,6 +10,7 @@ from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.layout import Need, Part, Plan, alert_room, plan
 from ddtui.ui.messages import ChangeDismissed, PauseToggled
 from ddtui.ui.queue_rows import short_rows
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown, loading
 from ddtui.ui.widgets.alerts import Alerts, alert_rows
@@ -60,7 +61,7 @@ class MonitorScreen(LiveScreen):
 
     def show(self, shown: Shown) -> None:
         self._shown = shown
-        if not self.is_mounted:
+        if not built(self):
             return
         self._place()
         paused = shown.paused_at is not None

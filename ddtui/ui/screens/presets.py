@@ -25,6 +25,7 @@ from ddtui.ui.control_desk import ControlDesk
 from ddtui.ui.copying import copy_text
 from ddtui.ui.ink import clip
 from ddtui.ui.palette import keymap_of
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.choice import Choice, ChoiceScreen
 from ddtui.ui.screens.live import ListScreen
 from ddtui.ui.shown import Shown, plan_facts
@@ -109,7 +110,7 @@ class PresetsScreen(ListScreen):
 
     def show(self, shown: Shown) -> None:
         self._shown = shown
-        if not self.is_mounted:
+        if not built(self):
             return
         self._place()
         self.query_one(Header).show(shown)
@@ -213,7 +214,8 @@ class PresetsScreen(ListScreen):
         self._tell()
 
     def _tell(self) -> None:
-        self.query_one(PresetDetail).tell(self._detail)
+        if built(self):
+            self.query_one(PresetDetail).tell(self._detail)
 
     # ---- the plan ---------------------------------------------------------------------------
 

@@ -23,6 +23,7 @@ from ddtui.ui.palette import keymap_of
 from ddtui.ui.queue_desk import QueueDesk
 from ddtui.ui.queue_detail_rows import QueueDetail, detail_rows
 from ddtui.ui.queue_rows import content_of, heading, line, places
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import ListScreen
 from ddtui.ui.screens.queue_editing import QueueEditing
 from ddtui.ui.screens.reading import ReadingScreen
@@ -111,7 +112,7 @@ class QueueScreen(QueueEditing, ListScreen):
 
     def show(self, shown: Shown) -> None:
         self._shown = shown
-        if not self.is_mounted:
+        if not built(self):
             return
         self._place()
         for canvas in (Header, QueueHead, ReconfigurationPanel, BenchPanel, TooSmall):
@@ -177,7 +178,7 @@ class QueueScreen(QueueEditing, ListScreen):
 
     def _fill(self) -> None:
         """Fill the table, and keep the highlight on its experiment."""
-        if not self.is_mounted or not self.size.width or self.has_class("-small"):
+        if not built(self) or not self.size.width or self.has_class("-small"):
             return
         view, width = self._desk.view, self._table_width()
         glyphs = self._shown.glyphs if self._shown is not None else UNICODE
@@ -271,7 +272,8 @@ class QueueScreen(QueueEditing, ListScreen):
         self._tell()
 
     def _tell(self) -> None:
-        self.query_one(QueueDetailPanel).tell(self._detail)
+        if built(self):
+            self.query_one(QueueDetailPanel).tell(self._detail)
 
     def _detail_soon(self) -> None:
         if self._pause is not None:

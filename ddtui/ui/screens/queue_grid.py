@@ -14,6 +14,7 @@ from ddtui.experiments.worked import Worked
 from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.ink import Ink, Row, lines_of, rows_text, wrapped
 from ddtui.ui.queue_source import GridView, QueueSource
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.modal import Modal
 from ddtui.ui.source import ControlProblem
 from ddtui.ui.sweep_rows import expansion_rows, worked_rows
@@ -156,7 +157,7 @@ class GridScreen(Modal[Worked | None]):
         self._fill()
 
     def _fill(self) -> None:
-        if not self.is_mounted:
+        if not built(self):
             return
         width = max(20, min(130, int(self.size.width * 0.96)) - _SIDES)
         room = max(3, int(self.size.height * 0.96) - 5)

@@ -14,6 +14,7 @@ from ddtui.experiments.matching import Matched
 from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.ink import Ink, Row, rows_text, wrapped
 from ddtui.ui.queue_source import LikeView, QueueSource
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.modal import Modal
 from ddtui.ui.sweep_rows import policy_row
 
@@ -105,7 +106,7 @@ class LikeScreen(Modal[Chosen | None]):
         self._fill()
 
     def _fill(self) -> None:
-        if not self.is_mounted:
+        if not built(self):
             return
         width = max(20, min(116, int(self.size.width * 0.96)) - _SIDES)
         room = max(3, int(self.size.height * 0.96) - 5)

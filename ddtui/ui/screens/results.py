@@ -22,6 +22,7 @@ from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.palette import keymap_of
 from ddtui.ui.results_source import Asked, ResultsProblem, ResultsSource
 from ddtui.ui.screens import results_words as words
+from ddtui.ui.screens.built import built
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.reading import ReadingScreen
 from ddtui.ui.screens.results_choosing import ResultsChoosing
@@ -111,7 +112,7 @@ class ResultsScreen(ResultsChoosing):
         self._place()
 
     def show(self, shown: Shown) -> None:
-        if not self.is_mounted:
+        if not built(self):
             return
         if self.model.run(live_of(shown.queue)):
             self.query_one(ResultsChart).tell(self.model.charts)
@@ -148,7 +149,7 @@ class ResultsScreen(ResultsChoosing):
         self._tell()
 
     def _tell(self) -> None:
-        if not self.is_mounted:
+        if not built(self):
             return
         self._place()
         model = self.model
