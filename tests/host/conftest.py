@@ -1,10 +1,11 @@
-"""One test host for the whole folder, and ddtui watching it."""
+"""One test host for a whole run, or for each worker of it, and ddtui watching it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,6 +41,19 @@ async def watcher(gpuhost: GpuHost) -> AsyncIterator[Watcher]:
     """Watches units of the host as ddtui does, and ends all of it with the test."""
     async with watching(gpuhost) as watcher:
         yield watcher
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand over what a worker measured."""
+    handed: dict[str, object] | None = getattr(session.config, "workeroutput", None)
+    if handed is not None:
+        handed["measured"] = RESULTS
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take what a worker measured (xdist; one that crashed hands nothing over)."""
+    RESULTS.extend(getattr(node, "workeroutput", {}).get("measured", []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
