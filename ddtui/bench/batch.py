@@ -10,6 +10,7 @@ from functools import partial
 import msgspec
 
 from ddtui.bench.exchange import Exchange
+from ddtui.bench.turns import no_long_collections
 from ddtui.core.generation import Prompt
 
 TICK = 0.25
@@ -111,12 +112,16 @@ async def run_batch(
             meter.tick()
             on_tick()
 
-    async with asyncio.TaskGroup() as group:
-        ticking = group.create_task(tick())
-        work_group = [group.create_task(work()) for _ in range(min(concurrency, len(prompts)))]
-        draining = group.create_task(drain())
-        await asyncio.gather(*work_group, draining)
-        ticking.cancel()
+    with no_long_collections():
+        async with asyncio.TaskGroup() as group:
+            ticking = group.create_task(tick())
+            draining = group.create_task(drain())
+            work_group = []
+            for _ in range(min(concurrency, len(prompts))):
+                work_group.append(group.create_task(work()))
+                await asyncio.sleep(0)  # what the first streams bring is read while others begin
+            await asyncio.gather(*work_group, draining)
+            ticking.cancel()
     meter.tick()
     ordered = tuple(ended[number] for number in sorted(ended))
     return Batch(ordered, len(prompts) - len(ordered))

@@ -4,7 +4,8 @@ What a streamed event costs is a matter of reads, not of bytes: waking a corouti
 handing it through the layers of a general client, is most of it. Here an event costs one call of
 `data_received`, which takes the time, unwraps the chunk and keeps it. The coroutine that wants the
 body is woken at its end, or each time that the pause of its choice is over, and takes what is there
-(`timed_reads`). Through SSH it is the same, within the read of the SSH connection's socket.
+(`timed_reads`); one coroutine a turn of the loop, so that it keeps no other stream from its stamp.
+Through SSH it is the same, within the read of the SSH connection's socket.
 
 httpx stays the interface: the transport goes into an AsyncClient like any other.
 """
@@ -20,6 +21,7 @@ from typing import Protocol
 import httpx
 
 from ddtui.bench.http1 import AnswerParser, Head, Malformed
+from ddtui.bench.turns import Turns
 from ddtui.hosts.base import HostError, Port, Receiver
 
 _HELD_MOST = 4 << 20
@@ -48,8 +50,9 @@ class Connector(Protocol):
 class _Connection:
     """One connection: a Receiver that parses one answer after the other."""
 
-    def __init__(self, clock: Callable[[], float]) -> None:
+    def __init__(self, clock: Callable[[], float], turns: Turns) -> None:
         self._clock = clock
+        self._turns = turns
         self.port: Port | None = None
         self.answered = 0
         """Answers that it has carried."""
@@ -113,18 +116,19 @@ class _Connection:
         self._wake()
 
     def _wake(self) -> None:
-        if self._waiter is not None and not self._waiter.done():
-            self._waiter.set_result(None)
+        waiter, self._waiter = self._waiter, None
+        if waiter is not None:
+            self._turns.wake(waiter)
 
     # ---- what is waited for ---------------------------------------------------------------------
 
     async def _wait(self, seconds: float | None) -> None:
         """Return when woken, or after `seconds`."""
         loop = asyncio.get_running_loop()
-        self._waiter = loop.create_future()
+        self._waiter = waiter = loop.create_future()
         timer = loop.call_later(seconds, self._wake) if seconds is not None else None
         try:
-            await self._waiter
+            await waiter
         finally:
             self._waiter = None
             if timer is not None:
@@ -255,6 +259,7 @@ class ThinTransport(httpx.AsyncBaseTransport):
         """`clock` stamps the reads."""
         self._connector = connector
         self._clock = clock
+        self._turns = Turns()
         self._idle: dict[tuple[str, int], list[_Connection]] = {}
         self._all: set[_Connection] = set()
 
@@ -324,7 +329,7 @@ class ThinTransport(httpx.AsyncBaseTransport):
             if not connection.ended:
                 return connection
             self._discard(connection)
-        connection = _Connection(self._clock)
+        connection = _Connection(self._clock, self._turns)
         address, port = _place(url)
         try:
             async with asyncio.timeout(timeout):
