@@ -189,7 +189,7 @@ def test_killed_at_any_moment(host: GpuHost, ddtui: Ddtui, seed: int) -> None:
     queue(ddtui)
     reached = []
     for _ in range(SHARE):
-        ended, events, said = killed_after(ddtui, chance.uniform(0.0, chance.choice((3, 10, 25))))
+        ended, events, said = killed_after(ddtui, chance.uniform(0.0, chance.choice((3, 7, 14))))
         if ended == 0:
             break  # it was faster
         assert ended == -signal.SIGKILL, said
