@@ -87,12 +87,16 @@ async def _measured(
     from ddtui.cli.run import stopped_by_signals
     from ddtui.cli.run_world import running_on
     from ddtui.experiments.presence import presence_file, present
+    from ddtui.experiments.report import database_words
     from ddtui.experiments.single import measure_now
 
     async with running_on(options, host, overrides, limited_allowed=limited) as world:
         file = presence_file(world.source.name, simulated=world.source.host.simulated)
         who, now = f"{world.around.who} (bench)", world.around.watching.clock()
-        with present(file, who, now, host=world.source.name):
+        with (
+            present(file, who, now, host=world.source.name),
+            world.around.wait.heard_by(lambda held: say(database_words(held))),
+        ):
             work = asyncio.ensure_future(
                 measure_now(world.around, plan, on_cell=say, on_words=lambda text: say(clean(text)))
             )

@@ -13,7 +13,7 @@ from ddtui.cli.live import Watched
 from ddtui.cli.queue_previews import Previews, config_problem
 from ddtui.cli.queue_reader import QueueReader
 from ddtui.cli.queue_words import Typed, read_line
-from ddtui.cli.run_world import around_for
+from ddtui.cli.run_world import around_for, patient_store
 from ddtui.cli.sweep_work import drafts
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded
@@ -28,7 +28,6 @@ from ddtui.experiments.queue import Queue
 from ddtui.experiments.runner import Runner
 from ddtui.experiments.worked import Worked
 from ddtui.hosts.base import HostError
-from ddtui.store import Store
 from ddtui.ui.queue_source import GridView, LikeView, QueueView, RunPlan
 from ddtui.ui.source import ControlProblem
 
@@ -283,7 +282,7 @@ class QueueOfHost:
     async def _runner(self, on_event: Listener) -> AsyncIterator[Runner]:
         """A runner over the host that is watched, with a store and a controller of its own."""
         source = self._source
-        store = await asyncio.to_thread(Store.open)
+        store = await asyncio.to_thread(patient_store)
         try:
             around = around_for(source, self._loaded, store)
             self._runner_is(around.control)

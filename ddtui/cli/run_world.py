@@ -31,6 +31,7 @@ from ddtui.core.snapshot import Snapshot
 from ddtui.experiments.needs import Around, Connector, OnProgress, Tools
 from ddtui.hosts.base import LinkDown, LinkRefused
 from ddtui.store import Store
+from ddtui.store.lock_wait import LockWait
 
 if TYPE_CHECKING:
     from ddtui.config.load import Loaded
@@ -40,6 +41,8 @@ if TYPE_CHECKING:
 
 QUIET_DEMO = "idle"
 """What the simulated host does while it is measured, where no scenario is named: nothing else."""
+DATABASE_SECONDS = 600.0
+"""For how long a run waits while another process keeps the database locked."""
 _METRICS = "/metrics"
 _METRICS_SECONDS = 10.0
 
@@ -155,9 +158,15 @@ def around_for(
         queue=store.experiments,
         measured=store.measurements,
         tools=tools_for(source, limited_allowed=limited_allowed),
+        wait=store.wait,
         who=operator(),
         runner=f"{operator()} {uuid.uuid4().hex}",
     )
+
+
+def patient_store() -> Store:
+    """The store of a run, which outlasts another process that keeps it locked. Blocks."""
+    return Store.open(wait=LockWait(DATABASE_SECONDS))
 
 
 @asynccontextmanager
@@ -178,7 +187,7 @@ async def running_on(
     if target.reach is Reach.DEMO and overrides.scenario is None:
         overrides = msgspec.structs.replace(overrides, scenario=QUIET_DEMO)
     source = await watched(target, overrides)
-    store = await asyncio.to_thread(Store.open)
+    store = await asyncio.to_thread(patient_store)
     try:
         await source.start()
         snapshot = await collected(source)

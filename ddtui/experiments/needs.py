@@ -14,6 +14,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, QueueSettings, Step
 from ddtui.core.measurement import Cell, CodingResult, Measurement
 from ddtui.hosts.base import Host, Port, Receiver
+from ddtui.store.lock_wait import LockWait
 
 OnProgress = Callable[[Progress], None]
 OnCell = Callable[[Cell], None]
@@ -129,6 +130,8 @@ class Around(msgspec.Struct, frozen=True, kw_only=True):
     queue: Queue
     measured: Measured
     tools: Tools
+    wait: LockWait = msgspec.field(default_factory=LockWait)
+    """How its stores wait while another process keeps the database locked."""
     who: str
     """user@machine of the operator."""
     runner: str

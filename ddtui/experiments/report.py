@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 import msgspec
 
 from ddtui.bench.progress import Progress
 from ddtui.core.experiment import Experiment
+from ddtui.store.lock_wait import Held
 
 
 class RunEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -48,7 +50,7 @@ class RunnerView(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
     failed: int = 0
     waiting: str = ""
-    """Why nothing is taken up: the queue is paused."""
+    """Why nothing goes on: the queue is paused, the host or the database is waited for."""
     eta_seconds: float | None = None
     """Until the step under way ends; None where nothing can be said."""
 
@@ -66,8 +68,29 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
     """Why the unit could not be left as it should be."""
 
+    @property
+    def words(self) -> str:
+        """All of that in a line."""
+        parts = [f"{self.done} done"]
+        parts += [f"{self.failed} failed"] if self.failed else []
+        parts += [f"{self.cancelled} cancelled"] if self.cancelled else []
+        parts += [f"the unit is left in {self.left}"] if self.left else []
+        parts += [f"the unit could not be left as it should be: {self.trouble}"] * bool(
+            self.trouble
+        )
+        return "; ".join([*parts, *(["stopped before the end"] if self.stopped else [])])
+
 
 OnEvent = Callable[[RunEvent], None]
+
+
+def database_words(held: Held | None) -> str:
+    """That another process keeps the database locked, or for None that it does no more."""
+    if held is None:
+        return "the database is free again"
+    by, since = held.by or "another process", time.strftime("%H:%M:%S", time.localtime(held.since))
+    longest = f"{held.seconds / 60:.0f} min" if held.seconds >= 120 else f"{held.seconds:.0f} s"
+    return f"the database is held by {by} since {since}; waiting for it, {longest} at most"
 
 
 def time_left(progress: Progress | None) -> float | None:

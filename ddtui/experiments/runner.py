@@ -27,9 +27,17 @@ from ddtui.experiments.needs import Around
 from ddtui.experiments.one_experiment import OneExperiment
 from ddtui.experiments.plan_known import in_force_now
 from ddtui.experiments.presence import present, sole_runner
-from ddtui.experiments.report import Ending, OnEvent, RunEvent, RunnerView, time_left
+from ddtui.experiments.report import (
+    Ending,
+    OnEvent,
+    RunEvent,
+    RunnerView,
+    database_words,
+    time_left,
+)
 from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 from ddtui.store.errors import Stale, StoreError
+from ddtui.store.lock_wait import Held
 
 ASK_EVERY = 1.0
 """Seconds between two looks into the store, for a wish to stop and for what is queued."""
@@ -88,6 +96,7 @@ class Runner:
     def ask_to_stop(self) -> None:
         """Begin to end, as `stop` does, without waiting for it."""
         self._stopping = True
+        self._around.wait.end()
         if self._carrying is not None:
             self._carrying.cancel()
 
@@ -112,7 +121,13 @@ class Runner:
         around = self._around
         self._began = around.watching.clock()
         text = f"{around.who} since {stamp(self._began)}: experiments"
+        loop = asyncio.get_running_loop()
+
+        def told(held: Held | None) -> None:
+            loop.call_soon_threadsafe(self._database, held)
+
         with contextlib.ExitStack() as stack:
+            stack.enter_context(around.wait.heard_by(told))
             if self._presence is not None:
                 where, log = around.host.name, self._log_file
                 here = present(self._presence, around.who, self._began, host=where, log=log)
@@ -155,7 +170,7 @@ class Runner:
         if self._most is not None and taken >= self._most and not await self._anything():
             left, trouble = await self._leave()
         ending = Ending(**self._counts, stopped=self._stopping, left=left, trouble=trouble)
-        self._tell("finished", text=_ending_words(ending))
+        self._tell("finished", text=ending.words)
         return ending
 
     async def _anything(self) -> bool:
@@ -370,6 +385,11 @@ class Runner:
         words = f"{step.step}: {step.detail}" if step.detail else step.step
         self._tell("change", text=words)
 
+    def _database(self, held: Held | None) -> None:
+        self._wait_for(database_words(held))
+        if held is None:
+            self._see(waiting="")
+
     def _wait_for(self, words: str) -> None:
         if words != self._view.waiting:
             self._tell("waiting", text=words)
@@ -384,14 +404,3 @@ class Runner:
             self._see(detail=fields.get("text", ""))
         if self._on_event is not None:
             self._on_event(RunEvent(at=self._around.watching.clock(), what=what, **fields))
-
-
-def _ending_words(ending: Ending) -> str:
-    parts = [f"{ending.done} done"]
-    parts += [f"{ending.failed} failed"] if ending.failed else []
-    parts += [f"{ending.cancelled} cancelled"] if ending.cancelled else []
-    parts += [f"the unit is left in {ending.left}"] if ending.left else []
-    parts += [f"the unit could not be left as it should be: {ending.trouble}"] * bool(
-        ending.trouble
-    )
-    return "; ".join([*parts, *(["stopped before the end"] if ending.stopped else [])])

@@ -20,6 +20,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection, DBAPICursor
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ddtui.store.errors import StoreError
+from ddtui.store.lock_wait import Locked, LockWait
+from ddtui.store.write_lock import begin_to_write
 
 BUSY_SECONDS = 15.0
 """How long to wait for another process that is writing."""
@@ -37,7 +39,7 @@ _BY_CODE = {
     "IOERR": ("reading or writing failed", _ELSEWHERE),
     "BUSY": (
         f"another process has kept it locked for {BUSY_SECONDS:.0f} s",
-        "Try again, or end the process that holds it",
+        "End the process that holds it, or try again once it has ended",
     ),
 }
 _BY_ERRNO = {
@@ -49,12 +51,13 @@ _BY_ERRNO = {
 }
 
 
-def open_database(file: Path, *, own_folder: bool = False) -> Engine:
+def open_database(file: Path, *, own_folder: bool = False, wait: LockWait | None = None) -> Engine:
     """Open a database file with the present schema, for its owner's eyes only.
 
     Args:
         file: The database. It holds texts of units, with their secrets.
         own_folder: Whether its folder is ddtui's alone, and is closed to others as well.
+        wait: For how long to wait, beyond BUSY_SECONDS, for another process that is writing.
 
     Raises:
         StoreError: It cannot be used.
@@ -67,7 +70,7 @@ def open_database(file: Path, *, own_folder: bool = False) -> Engine:
         engine = create_engine(
             URL.create("sqlite", database=str(file)), connect_args={"timeout": BUSY_SECONDS}
         )
-        _for_sqlite(engine)
+        _for_sqlite(engine, wait or LockWait())
         try:
             if not _ready(engine):
                 # Alembic takes as much memory as all the rest of the store, and is rarely needed.
@@ -101,7 +104,7 @@ def _close_to_others(path: Path) -> None:
         return  # none is beside it, or another process has just ended and taken it away
 
 
-def _for_sqlite(engine: Engine) -> None:
+def _for_sqlite(engine: Engine, wait: LockWait) -> None:
     """Write-ahead log, and transactions that begin where SQLAlchemy begins them."""
 
     def connected(connection: DBAPIConnection, _record: object) -> None:
@@ -118,10 +121,10 @@ def _for_sqlite(engine: Engine) -> None:
             cursor.close()
 
     def begun(connection: Connection) -> None:
-        # A transaction that is going to write takes the lock at once: SQLite does not wait for
-        # it in the middle of one.
-        write = connection.get_execution_options().get("write", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if write else "BEGIN")
+        if connection.get_execution_options().get("write", False):
+            begin_to_write(connection, wait)
+        else:
+            connection.exec_driver_sql("BEGIN")
 
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
@@ -172,6 +175,8 @@ def failures(what: str) -> Iterator[None]:
         code = _BY_ERRNO.get(error.errno or 0, "CANTOPEN")
         why, remedy = _BY_CODE[code]
         raise StoreError(what, f"{why} ({error.strerror or error})", remedy) from error
+    except Locked as error:
+        raise StoreError(what, str(error), _BY_CODE["BUSY"][1]) from error
     except DBAPIError as error:
         name = str(getattr(error.orig, "sqlite_errorname", "")).removeprefix("SQLITE_")
         why, remedy = _BY_CODE.get(name.split("_", maxsplit=1)[0], ("", _ELSEWHERE))

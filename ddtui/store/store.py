@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import platformdirs
 
+from ddtui.store.lock_wait import LockWait
+
 if TYPE_CHECKING:
     from sqlalchemy.engine import Engine
 
@@ -40,12 +42,15 @@ class Store:
         engine: Engine,
         where: str,
         *,
+        wait: LockWait,
         loads: Loads,
         reconfigurations: Reconfigurations,
         experiments: Experiments,
         measurements: Measurements,
     ) -> None:
         self._engine = engine
+        self.wait = wait
+        """How it waits while another process keeps the database locked."""
         self.loads = loads
         """Loads of models that became ready."""
         self.reconfigurations = reconfigurations
@@ -58,11 +63,12 @@ class Store:
         """The database, in words."""
 
     @classmethod
-    def open(cls, path: Path | None = None) -> Store:
+    def open(cls, path: Path | None = None, *, wait: LockWait | None = None) -> Store:
         """Open the database, made or brought to the present schema where needed.
 
         Args:
             path: The database's file; the user's own one by default.
+            wait: For how long, beyond a few seconds, to wait for another process that is writing.
 
         Raises:
             StoreError: It cannot be used.
@@ -77,11 +83,13 @@ class Store:
         file = path if path is not None else data_folder() / FILE_NAME
         # A folder that somebody named may be shared with others.
         named = path is not None or os.environ.get(FOLDER_VARIABLE)
-        engine = open_database(file, own_folder=not named)
+        wait = LockWait() if wait is None else wait
+        engine = open_database(file, own_folder=not named, wait=wait)
         where = str(file)
         return cls(
             engine,
             where,
+            wait=wait,
             loads=Loads(engine, where),
             reconfigurations=Reconfigurations(engine, where),
             experiments=Experiments(engine, where),

@@ -17,9 +17,14 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
+from ddtui.cli import run_world
 from ddtui.demo.host import DemoHost
+from ddtui.experiments import runner
 from ddtui.experiments.presence import ask_to_stop, holder_of, presence_file, present
-from ddtui.store import Store, StoreError
+from ddtui.experiments.report import database_words
+from ddtui.store import Store, StoreError, data_folder, database
+from ddtui.store.lock_wait import Held
+from tests.support.database_locker import database_locked
 
 PLAN = """
 [bench.tiny]
@@ -114,6 +119,42 @@ def test_once_takes_one(run: Run, demo: None) -> None:
     listed = json.loads(run("queue", "demo", "list", "--json").stdout)
     assert sorted(each["state"] for each in listed["experiments"]) == ["done", "pending"]
     assert "ended: 1 done" in run("run", "demo", "--status").stdout
+
+
+def test_a_database_that_another_process_holds_is_waited_for(
+    run: Run, demo: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+    queued(run, 8)
+    with database_locked(data_folder() / "ddtui.sqlite3") as locker:
+
+        def words(held: Held | None) -> str:
+            if held is not None:
+                locker.let_go()
+            return database_words(held)
+
+        monkeypatch.setattr(runner, "database_words", words)
+        ran = run("run", "demo", "--json")
+    assert ran.exit_code == 0, ran.stderr
+    held, free = (each["text"] for each in events(ran) if "the database" in each.get("text", ""))
+    assert held.startswith("the database is held by ")
+    assert held.endswith("; waiting for it, 10 min at most")
+    assert free == "the database is free again"
+
+
+def test_a_database_that_is_never_freed_ends_the_run_and_loses_nothing(
+    run: Run, demo: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
+    monkeypatch.setattr(run_world, "DATABASE_SECONDS", 0.5)
+    queued(run, 8)
+    with database_locked(data_folder() / "ddtui.sqlite3"):
+        ran = run("run", "demo")
+        assert ran.exit_code == 1
+        assert "has kept it locked for" in ran.stderr
+        assert "End the process that holds it" in ran.stderr
+    assert "pending: 1" in run("run", "demo", "--status").stdout
+    assert run("run", "demo").exit_code == 0
 
 
 def test_what_is_in_force_is_measured(run: Run, demo: None) -> None:
