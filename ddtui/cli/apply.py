@@ -102,7 +102,9 @@ def apply(  # noqa: PLR0913, PLR0917
             plan = await _plan(control, request, dry_run=dry_run, as_json=as_json)
             if plan is None:
                 return None
-            if not await confirmed(source, "apply", yes):
+            if plan.restart_only:
+                say("nothing is to be written, and the engine is restarted")
+            if not await confirmed(source, "restart" if plan.restart_only else "apply", yes):
                 raise typer.Exit(ExitCode.BLOCKED)
             policy: Policy = rollback.value
             return await carried(
@@ -123,7 +125,7 @@ async def _plan(
     if dry_run:
         _say_dry(plan, as_json=as_json)
         return None
-    if not plan.changes:
+    if not plan.changes and not plan.restart_due:
         say("nothing to change: the unit is configured like this already")
         return None
     return plan

@@ -49,6 +49,7 @@ def plan_report(plan: Plan) -> dict[str, Any]:
     """A plan for JSON: what changes and what was found. Secrets were removed when it was made."""
     return {
         "blocked": plan.blocked,
+        "restart_due": plan.restart_due,
         "changes": [msgspec.to_builtins(each) for each in plan.changes],
         "findings": [msgspec.to_builtins(each) for each in plan.findings],
     }

@@ -8,6 +8,7 @@ arguments, never inside a script.
 
 from __future__ import annotations
 
+from ddtui.collect.unit_start import HOW_STARTED
 from ddtui.hosts.base import Program
 
 HEARTBEAT_LIMIT = 45
@@ -196,6 +197,8 @@ UNIT_PROPERTIES = (
     "NeedDaemonReload",
     "ExecStart",
     "Environment",
+    "EnvironmentFiles",
+    "PassEnvironment",
     "WorkingDirectory",
     "User",
     "StatusText",
@@ -217,6 +220,9 @@ if [ "$scope" = user ]; then
 else
   ctl=systemctl manager=1
 fi
+"""
+    + HOW_STARTED
+    + """
 show() {
   out=$($ctl show --no-pager -p "$props" -- "$unit" 2>&1); rc=$?
   said=0 asked=0
@@ -224,17 +230,20 @@ show() {
   case $pid in ''|*[!0-9]*) pid=0 ;; esac
   args=() # those of the manager's child first, which becomes the service a moment later
   [ ! -r "/proc/$pid/cmdline" ] || mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
-  steady=$nl$out$nl${args[*]}
+  how_started
+  steady=$nl$out$nl${args[*]}$nl${start[*]}
   for name in MemoryCurrent TasksCurrent; do
     value=${steady#*"$nl$name="}; value=${value%%"$nl"*}; steady=${steady/"$nl$name=$value"/}
   done
   if [ "$steady" = "$last_steady" ]; then calm=$((calm + 1)); else calm=0 last_steady=$steady; fi
-  if [ "$rc:$out:${args[*]}" = "$last_out" ]; then echo "@same ${EPOCHREALTIME/,/.}"; return; fi
-  last_out="$rc:$out:${args[*]}"
+  whole="$rc:$out:${args[*]}:${start[*]}"
+  if [ "$whole" = "$last_out" ]; then echo "@same ${EPOCHREALTIME/,/.}"; return; fi
+  last_out=$whole
   frame=("@show $rc ${EPOCHREALTIME/,/.}" "$out")
   if [ "$pid" != 0 ]; then
     frame+=("@cmdline")
     for a in "${args[@]}"; do printf -v a %q "$a"; frame+=("$a"); done
+    frame+=("${start[@]}")
   fi
   printf '%s\\n' "${frame[@]}" "@end"
 }
@@ -258,9 +267,9 @@ done
 """.replace("LIMIT", str(int(HEARTBEAT_LIMIT / 0.4))),
 )
 """Arguments: `system` or `user`, the unit, comma-separated properties. Prints frames: `@show STATUS
-HOST_TIME`, the properties, `@cmdline` with one shell-quoted argument a line while a main process
-runs, `@end`; and, as a sign of life, single lines `@same HOST_TIME` that say that the last frame
-still holds."""
+HOST_TIME`, the properties; while a main process runs `@cmdline` with one shell-quoted argument a
+line, and the lines of HOW_STARTED; `@end`; and, as a sign of life, single lines `@same HOST_TIME`
+that say that the last frame still holds."""
 
 # With --after-cursor journalctl skips an entry blindly, which loses a line when the cursor's own
 # entry has been vacuumed.

@@ -7,8 +7,9 @@ import shlex
 from collections.abc import Collection
 from datetime import datetime
 
+from ddtui.collect.unit_start import Configured, Environment, Start, environment_of
 from ddtui.core.bounded import bounded_float, bounded_int, within
-from ddtui.core.redact import redact_argv, redact_environment
+from ddtui.core.redact import redact_argv
 from ddtui.core.samples import UnitStatus
 from ddtui.core.text import clean
 
@@ -117,14 +118,25 @@ def parse_exec_start(text: str) -> tuple[str, ...]:
     return tuple(split_words(match["argv"])) if match is not None else ()
 
 
-def unit_status(name: str, values: dict[str, str], command_line: list[str]) -> UnitStatus:
-    """The unit's state from its properties; secrets are removed and texts cleaned here."""
+def unit_status(
+    name: str,
+    values: dict[str, str],
+    command_line: list[str],
+    start: Start,
+    now: float | None,
+) -> UnitStatus:
+    """The unit's state from its properties; secrets are removed and texts cleaned here.
+
+    `now` is the host's time, Unix seconds.
+    """
     active = values.get("ActiveState", "")
     entered = parse_time(values.get("ActiveEnterTimestamp", ""))
     main_started = parse_time(values.get("ExecMainStartTimestamp", ""))
     starting = active in {"activating", "reloading"} or entered is None
     running = values.get("MainPID", "0") not in {"", "0"}
     argv = tuple(command_line) or parse_exec_start(values.get("ExecStart", ""))
+    began = main_started if running else None
+    environment = _environment(values, start, command_line, began, now)
     return UnitStatus(
         name=clean(values.get("Id") or name, _TEXT_LIMIT),
         load_state=_word(values, "LoadState"),
@@ -149,10 +161,30 @@ def unit_status(name: str, values: dict[str, str], command_line: list[str]) -> U
         needs_daemon_reload=values.get("NeedDaemonReload") == "yes",
         command_line=_cleaned(redact_argv(argv)),
         command_line_printed=not command_line,
-        environment=_cleaned(redact_environment(split_words(values.get("Environment", "")))),
+        environment=_cleaned(environment.pairs),
+        environment_read=environment.read,
+        older=_cleaned(environment.older),
         working_directory=_word(values, "WorkingDirectory"),
         status_text=_word(values, "StatusText"),
     )
+
+
+def _environment(
+    values: dict[str, str],
+    start: Start,
+    command_line: list[str],
+    began: float | None,
+    now: float | None,
+) -> Environment:
+    drop_ins = split_words(values.get("DropInPaths", ""))
+    unit = Configured(
+        pairs=tuple(split_words(values.get("Environment", ""))),
+        exec_start=parse_exec_start(values.get("ExecStart", "")),
+        files=frozenset({values.get("FragmentPath", ""), *drop_ins}),
+        passed=frozenset(split_words(values.get("PassEnvironment", ""))),
+        needs_reload=values.get("NeedDaemonReload") == "yes",
+    )
+    return environment_of(unit, start, command_line, began, now)
 
 
 def _word(values: dict[str, str], name: str) -> str:

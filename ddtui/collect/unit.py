@@ -9,6 +9,7 @@ from ddtui.collect.observed import Observed
 from ddtui.collect.programs import UNIT, UNIT_PROPERTIES, UNITS
 from ddtui.collect.settings import HostSettings
 from ddtui.collect.systemd_text import parse_exec_start, parse_properties, unit_status, unquote
+from ddtui.collect.unit_start import Start, parse_start
 from ddtui.core.bounded import bounded_float, bounded_int
 from ddtui.core.clock import Clock
 from ddtui.core.engine import Engine
@@ -26,6 +27,8 @@ _NEEDS_SYSTEMD = (
     " GPU and system figures need none"
 )
 _KNOWN = frozenset(UNIT_PROPERTIES)
+_PARTS = frozenset({"@cmdline", "@environ", "@written"})
+"""Lines that begin the parts of a frame behind the properties."""
 
 
 class Candidate(msgspec.Struct, frozen=True):
@@ -84,6 +87,7 @@ class Frame(msgspec.Struct, frozen=True):
     host_at: float | None
     lines: list[str]
     command_line: list[str]
+    start: Start = Start()
 
 
 class Frames:
@@ -92,35 +96,38 @@ class Frames:
     def __init__(self) -> None:
         self._head: list[str] = []
         self._lines: list[str] = []
-        self._arguments: list[str] | None = None
+        self._parts: dict[str, list[str]] = {}
+        self._part: list[str] = self._lines
         self._last: Frame | None = None
 
     def add(self, line: str) -> Frame | None:
         """Take a line; returns the frame that it completes."""
         if line.startswith("@show "):
-            self._head, self._lines, self._arguments = line.split(), [], None
+            self._head, self._lines, self._parts = line.split(), [], {}
+            self._part = self._lines
         elif line.startswith("@same"):
             return self._last
-        elif line == "@cmdline" and self._head:
-            self._arguments = []
+        elif line in _PARTS and self._head:
+            self._part = self._parts[line] = []
         elif line == "@end" and self._head:
             self._last = self._frame()
             self._head = []
             return self._last
-        elif self._arguments is not None:
-            self._arguments.append(line)
         elif self._head:
-            self._lines.append(line)
+            self._part.append(line)
         return None
 
     def _frame(self) -> Frame:
         status = self._head[1] if len(self._head) > 1 else ""
         stamp = self._head[2] if len(self._head) > 2 else ""
+        environ = self._parts.get("@environ")
+        words = None if environ is None else [each[:1] + unquote(each[1:]) for each in environ]
         return Frame(
             1 if (code := bounded_int(status)) is None else code,
             bounded_float(stamp),
             self._lines,
-            [unquote(word) for word in self._arguments or ()],
+            [unquote(word) for word in self._parts.get("@cmdline", ())],
+            parse_start(words, self._parts.get("@written", ())),
         )
 
 
@@ -129,7 +136,7 @@ def status_of(name: str, frame: Frame) -> UnitStatus:
     values = parse_properties(frame.lines, _KNOWN)
     if "LoadState" not in values:
         raise trouble_of("\n".join(frame.lines))
-    return unit_status(name, values, frame.command_line)
+    return unit_status(name, values, frame.command_line, frame.start, frame.host_at)
 
 
 def trouble_of(text: str) -> SourceTrouble:

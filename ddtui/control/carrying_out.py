@@ -313,9 +313,10 @@ class CarryingOut:
             *(each for each in proofs if each.name not in named),
             *(not_taken(each, others.get(each.name, "")) for each in found),
         )
+        doubts = (unreported(snapshot, watching.engine), as_before, edited_since(snapshot))
         await self._journal.keep(
             proofs=[msgspec.to_builtins(each) for each in proofs],
-            doubt="; ".join(filter(None, (unreported(snapshot, watching.engine), as_before))),
+            doubt="; ".join(filter(None, doubts)),
             evidence=[msgspec.to_builtins(each) for each in snapshot.readiness.evidence],
         )
         if found:
@@ -390,6 +391,12 @@ def not_as_expected(
     same = [each for each in found if each in known]
     words = f"as before the change, {deviation_words(same)}" if same else ""
     return [each for each in found if each not in known], words
+
+
+def edited_since(snapshot: Snapshot) -> str:
+    """Why what was started may be older than what is configured by now, in words."""
+    older = snapshot.unit.older if snapshot.unit is not None else ()
+    return f"the unit was changed meanwhile: {'; '.join(older[:2])}" if older else ""
 
 
 def _otherwise(found: Sequence[Change], others: Mapping[str, str], snapshot: Snapshot) -> str:

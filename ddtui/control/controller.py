@@ -31,7 +31,7 @@ from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
 from ddtui.control.outcome import Asked, Outcome, break_off
 from ddtui.control.planner import Planner
-from ddtui.control.proof import deviations
+from ddtui.control.proof import deviations, restart_due
 from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.core.change_record import ChangeRecord
@@ -157,7 +157,8 @@ class Controller:
             ),
             *self._refusal(command, plan),
         )
-        return msgspec.structs.replace(plan, findings=findings)
+        due = restart_due(command.launch, snapshot, self._watching.engine, command.opaque)
+        return msgspec.structs.replace(plan, findings=findings, restart_due=due)
 
     def _refusal(self, command: UnitCommand, plan: Plan) -> tuple[Finding, ...]:
         """What keeps the unit from being written so."""
@@ -182,12 +183,15 @@ class Controller:
     ) -> ChangeRecord:
         """Bring a plan into force, or say why not; returns the record of it, ended.
 
-        `change_id` names the record, for one who has noted it before it is begun.
+        One for which nothing is to be written restarts the unit, where that is due. `change_id`
+        names the record, for one who has noted it before it is begun.
         Raises NotPossible, RightMissing and LockHeld while nothing has been touched.
         """
         if plan.blocked:
             errors = [each.text for each in plan.findings if each.level is Level.ERROR]
             raise NotPossible(f"the plan is blocked: {errors[0]}", "see its findings")
+        if plan.restart_only:
+            return await self.restart(on_step, asked=asked, change_id=change_id)
         actions = self._actions_of()
         text = await actions.read()
         command = self._command(actions, text)

@@ -10,7 +10,7 @@ import msgspec
 
 from ddtui.control import drop_in
 from ddtui.control.host_actions import UnitText
-from ddtui.control.proof import deviations
+from ddtui.control.proof import deviations, restart_due
 from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.control.unit_text import UnitFile, assignments
 from ddtui.core.engine import Engine
@@ -107,10 +107,34 @@ def not_yet_read(text: UnitText) -> tuple[Finding, ...]:
 def not_running_as_written(
     written: Launch, snapshot: Snapshot, engine: Engine, opaque: Collection[str] = ()
 ) -> tuple[Finding, ...]:
-    """Whether the unit's engine runs with other flags than the unit's files say.
+    """Whether the unit's engine runs with other flags or variables than the unit's files say.
 
     `opaque` are words of its command that the host expands.
     """
+    return (
+        *_other_flags(written, snapshot, engine, opaque),
+        *_other_variables(written, snapshot, engine),
+    )
+
+
+def _other_variables(written: Launch, snapshot: Snapshot, engine: Engine) -> tuple[Finding, ...]:
+    due = restart_due(written, snapshot, engine, of_flags=False)
+    if not due:
+        return ()
+    return (
+        Finding(
+            Level.WARNING,
+            "older-variables",
+            f"{due}; a restart is needed",
+            "a process keeps the variables that it was started with, whatever systemd says since",
+            "each change restarts the engine; without one: ddtui restart",
+        ),
+    )
+
+
+def _other_flags(
+    written: Launch, snapshot: Snapshot, engine: Engine, opaque: Collection[str]
+) -> tuple[Finding, ...]:
     unit = snapshot.unit
     if unit is None or unit.active_state not in {"active", "activating", "reloading"}:
         return ()

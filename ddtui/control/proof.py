@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 
 import msgspec
 
 from ddtui.control.shell_command import script_index
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch
-from ddtui.core.redact import MASK, redact_argv
+from ddtui.core.redact import MASK, redact_argv, redact_environment
 from ddtui.core.reported_command import compared
-from ddtui.core.samples import Collector, SourceStatus
+from ddtui.core.samples import Collector, SourceStatus, UnitStatus
 from ddtui.core.snapshot import Snapshot, Verdict
 from ddtui.core.text import ELLIPSIS, clean
 
@@ -50,14 +50,11 @@ def prove(
     findings: Sequence[Finding] = (),
 ) -> tuple[Proof, ...]:
     """What became of each change, by the unit's process and the server's own report."""
-    unit = snapshot.unit
-    pairs = unit.environment if unit is not None else ()  # secrets removed
-    variables = dict(pair.partition("=")[::2] for pair in pairs)
     told = _Told(after, snapshot, engine)
     proofs = []
     for change in changes:
         if change.kind is ChangeKind.ENVIRONMENT:
-            proofs.append(_variable(change, variables))
+            proofs.append(_variable(change, snapshot.unit))
         else:
             proofs.append(_flag(change, told, findings))
     return tuple(proofs)
@@ -83,17 +80,25 @@ class _Told:
         return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _variable(change: Change, variables: Mapping[str, str]) -> Proof:
-    now = variables.get(change.name)
+def _variable(change: Change, unit: UnitStatus | None) -> Proof:
+    now = _variables(unit).get(change.name)
     if change.after is None:
         taken = now is None
     else:
         taken = now == change.after or (now is not None and "redacted" in now)
     outcome = Outcome.IN_FORCE if taken else Outcome.UNREPORTED
     reason = "" if taken else "the unit's environment does not show it"
+    if not taken and now is not None and unit is not None and unit.environment_read:
+        outcome, reason = Outcome.NOT_TAKEN, f"the process was started with {clean(now, 200)}"
     if taken and change.after is not None and MASK in change.after:
         outcome, reason = Outcome.UNREPORTED, NOT_COMPARED
     return Proof(change.kind, change.name, change.after, now, outcome, reason, change.knob)
+
+
+def _variables(unit: UnitStatus | None) -> dict[str, str]:
+    """The variables of a unit, secrets removed."""
+    pairs = unit.environment if unit is not None else ()
+    return dict(pair.partition("=")[::2] for pair in pairs)
 
 
 def _flag(change: Change, told: _Told, findings: Sequence[Finding]) -> Proof:
@@ -149,6 +154,7 @@ def all_taken(proofs: Sequence[Proof]) -> bool:
 
 NOT_COMPARED = "it is set; the values of secrets are not compared"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
+_UP = frozenset({"active", "activating", "reloading"})
 _LONGEST = 100_000
 """Characters of a value that are compared."""
 
@@ -208,17 +214,68 @@ def deviations(
     ones that must not be set. Values that are secret, shortened or expanded later are not compared;
     `opaque` are words of the expected command that the host itself expands.
     """
-    found = _flag_deviations(expected.argv, snapshot, engine, opaque)
-    variables = snapshot.unit.environment if snapshot.unit is not None else ()
+    flags = _flag_deviations(expected.argv, snapshot, engine, opaque)
+    return (*flags, *variable_deviations(expected, snapshot.unit, unwanted))
+
+
+def variable_deviations(
+    expected: Launch, unit: UnitStatus | None, unwanted: Collection[str] = ()
+) -> list[Change]:
+    """The variables among the deviations; secrets removed."""
+    if unit is None:
+        return []
+    variables = _variables(unit)
+    names = [name for name in variables if name in expected.environment or name in unwanted]
+    if unit.environment_read:
+        names += [name for name in expected.environment if name not in variables]
     # `env NAME=value ...` sets it over the unit's own.
     within = {word.partition("=")[0] for word in expected.argv if _ASSIGNMENT.match(word)}
-    for name, now in (pair.partition("=")[::2] for pair in variables):
-        value = expected.environment.get(name)
-        if name in within:
-            continue
-        if (value is not None or name in unwanted) and _differ(value, now):
-            found.append(Change(ChangeKind.ENVIRONMENT, name, value, now))
-    return tuple(found)
+    pairs = [(name, expected.environment.get(name), variables.get(name)) for name in names]
+    return [
+        Change(ChangeKind.ENVIRONMENT, name, _safe(name, value), now)
+        for name, value, now in pairs
+        if name not in within and _differ(value, now)
+    ]
+
+
+def _safe(name: str, value: str | None) -> str | None:
+    """A variable's value without secrets."""
+    return value and redact_environment([f"{name}={value}"])[0].partition("=")[2]
+
+
+def restart_due(
+    written: Launch,
+    snapshot: Snapshot,
+    engine: Engine,
+    opaque: Collection[str] | None = None,
+    *,
+    of_flags: bool = True,
+) -> str:
+    """Why a unit that is configured as `written` must be restarted for that, in words.
+
+    Its engine runs with older flags or variables, or may do so; empty where it does not.
+    """
+    unit = snapshot.unit
+    if unit is None or unit.active_state not in _UP:
+        return ""
+    found = _flag_deviations(written.argv, snapshot, engine, opaque) if of_flags else []
+    flags = f"the process runs with older flags: {_told_of(found, '--')}" if found else ""
+    found = variable_deviations(written, unit)
+    where = "process" if unit.environment_read else "unit as systemd has read it"
+    told = _told_of(found, where=where)
+    variables = f"the process runs with older variables: {told}" if found else ""
+    reasons = "; ".join(clean(each, 300) for each in unit.older[:3])
+    older = f"the process may run with an older configuration: {reasons}" if reasons else ""
+    return "; ".join(each for each in (flags, variables, older) if each)
+
+
+def _told_of(found: Sequence[Change], dashes: str = "", where: str = "process") -> str:
+    words = [
+        f"{dashes}{each.name} is {_shown(each.after)} in the {where}, "
+        f"{_shown(each.before)} in the unit"
+        for each in found[:3]
+    ]
+    return "; ".join(words) + (f"; and {len(found) - 3} more" if len(found) > 3 else "")
 
 
 def _flag_deviations(

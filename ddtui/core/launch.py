@@ -91,8 +91,15 @@ class Plan(msgspec.Struct, frozen=True):
     findings: tuple[Finding, ...]
     limits: Limits = Limits()
     """Of the launch after the change."""
+    restart_due: str = ""
+    """Why what is written already needs a restart: the process is older, or may be; in words."""
 
     @property
     def blocked(self) -> bool:
         """Whether a finding forbids to apply it."""
         return any(finding.level is Level.ERROR for finding in self.findings)
+
+    @property
+    def restart_only(self) -> bool:
+        """Whether nothing is to be written, and the unit is to be restarted."""
+        return not self.changes and bool(self.restart_due)

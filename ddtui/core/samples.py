@@ -235,7 +235,14 @@ class UnitStatus(msgspec.Struct, frozen=True):
     """The command line is ExecStart as systemd prints it: without quotes, so that a word with
     blanks is several, and quotes within a word may be lost."""
     environment: tuple[str, ...] = ()
-    """`NAME=value` pairs set by the unit; secrets removed."""
+    """`NAME=value` pairs set by the unit, with the values that its main process was started with as
+    far as they may be read; secrets removed."""
+    environment_read: bool = False
+    """The environment is that of the main process: what the unit sets and is not in it, is not set.
+    """
+    older: tuple[str, ...] = ()
+    """Why the main process may run with an older configuration than the unit has now, in words,
+    beyond what its command line and environment show."""
     working_directory: str = ""
     status_text: str = ""
     """What the service says of itself (sd_notify STATUS=)."""

@@ -262,7 +262,8 @@ class Measuring:
         if facts.invocation != self._invocation or facts.active != "active":
             raise Disrupted("the engine was restarted while it was measured")
         watching = self._around.watching
-        if standing(watching.snapshot(), self._launch, watching.engine) is not Standing.PROVED:
+        now = watching.snapshot()
+        if standing(now, self._launch, watching.engine, same_start=True) is not Standing.PROVED:
             raise Disrupted("the engine is no longer proved to be in force")
 
 

@@ -49,8 +49,13 @@ _COMING = {
 _DOWN = {ReadinessState.STOPPED, ReadinessState.FAILED}
 
 
-def standing(snapshot: Snapshot, wanted: Launch | None, engine: Engine) -> Standing:
-    """What runs; `wanted` is None for whatever is configured."""
+def standing(
+    snapshot: Snapshot, wanted: Launch | None, engine: Engine, *, same_start: bool = False
+) -> Standing:
+    """What runs; `wanted` is None for whatever is configured.
+
+    `same_start`: it is the start that was proved, so that what was edited since does not count.
+    """
     unit = snapshot.unit
     if snapshot.link.state is not LinkState.LIVE or unit is None:
         return Standing.UNSEEN
@@ -69,7 +74,8 @@ def standing(snapshot: Snapshot, wanted: Launch | None, engine: Engine) -> Stand
     if evidence.get("configuration") is Verdict.MISSING:
         return Standing.COMING  # it answers, and has not said yet how it was started
     different = wanted is not None and deviations(wanted, snapshot, engine)
-    return Standing.OTHER if different else Standing.PROVED
+    older = wanted is not None and unit.older and not same_start
+    return Standing.OTHER if different or older else Standing.PROVED
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):

@@ -25,6 +25,8 @@ def verdict_row(plan: Plan, glyphs: Glyphs) -> Row:
     warnings = sum(each.level is Level.WARNING for each in plan.findings)
     if errors:
         row = Row(f"{glyphs.failed} BLOCKED", Ink.BAD).add(f"  {_count(errors, 'error')}", Ink.BAD)
+    elif plan.restart_only:
+        row = Row(f"{glyphs.ok} nothing to write: a restart is needed", Ink.GOOD)
     elif not plan.changes:
         return Row(f"{glyphs.ok} nothing to change: the unit is configured like this", Ink.GOOD)
     else:

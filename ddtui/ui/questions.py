@@ -68,7 +68,8 @@ def apply_words(
     """Before a plan is applied. Without an action where it is blocked, or another one is at it."""
     busy, requests = at_work(snapshot, now)
     name = fmt.clean(plan.request.preset)[:48]
-    action = "" if plan.blocked or holder or not plan.changes else "Apply"
+    action = "Restart" if plan.restart_only else "Apply" if plan.changes else ""
+    action = "" if plan.blocked or holder else action
 
     def body(width: int) -> Sequence[Row]:
         report = snapshot.server_info.arguments if snapshot.server_info is not None else None

@@ -17,6 +17,7 @@ from typing import Any
 from ddtui.control.unit_command import drop_in_path, read_unit
 from ddtui.control.unit_text import UnitFile
 from ddtui.core.host_state import HostState
+from ddtui.core.launch import Launch
 from ddtui.core.samples import (
     AnySample,
     Collector,
@@ -87,6 +88,8 @@ class Script:
     """Words that the unit's wrapper adds to the command line."""
     stopped_at_once: bool = False
     """Somebody stops the second invocation as soon as it starts."""
+    environ_is_read: bool = True
+    """The operator may read the environment of the unit's process."""
     sight: str = ""
     """The unit's file that is closed to others, where the drop-in cannot be."""
     refuses: set[str] = field(default_factory=set)
@@ -101,6 +104,8 @@ class Engine:
     began: float
     argv: tuple[str, ...]
     drop_in: str
+    environment: dict[str, str]
+    """As the process was started with it."""
     pid: int = field(init=False)
     said: int = 0
 
@@ -134,6 +139,9 @@ class Machine:
         self.killed: list[tuple[int, str]] = []
         self.stop_jobs: list[str] = []
         """Invocations that somebody told systemd to stop."""
+        self._read: tuple[dict[str, str], Launch] | None = None
+        self.edited_at = -1e9
+        """When the unit file was edited last."""
         self._stopping: asyncio.Task[None] | None = None
         self._events: list[asyncio.TimerHandle] = []
 
@@ -147,21 +155,28 @@ class Machine:
         if self.active == "active":
             return
         self.starts += 1
-        files = [UnitFile(path, text) for path, text in self.loaded.items()]
-        if FOREIGN in self.loaded:  # the last command counts
-            files = [file for file in files if file.path == FOREIGN]
-        launch = read_unit(UNIT, files, SGLANG.is_command).launch
+        launch = self._launch()
         self.engine = self.last = Engine(
             self.starts,
             self.now - age,
             launch.argv + self.script.adds,
             self.loaded.get(DROP_IN, ""),
+            launch.environment,
         )
         self.active, self.sub, self.result, self.restarts = "active", "running", "success", 0
         if self.script.fails(launch.argv) and not age:
             died = self.engine
             loop = asyncio.get_running_loop()
             loop.call_later(self.script.load / 2, lambda: self.die(died))
+
+    def _launch(self) -> Launch:
+        """What systemd starts, by the files as it has read them."""
+        if self._read is None or self._read[0] != self.loaded:
+            files = [UnitFile(path, text) for path, text in self.loaded.items()]
+            if FOREIGN in self.loaded:  # the last command counts
+                files = [file for file in files if file.path == FOREIGN]
+            self._read = (dict(self.loaded), read_unit(UNIT, files, SGLANG.is_command).launch)
+        return self._read[1]
 
     def ends_well(self) -> None:
         """The main process ends by itself, without an error."""
@@ -220,6 +235,7 @@ class Machine:
             restarts=self.restarts, command_line=last.argv if last else (),
             control_group=f"/system.slice/{UNIT}" if engine else "",
             drop_ins=tuple(path for path in self.loaded if path != FRAGMENT),
+            **self._variables(),
         )  # fmt: skip
         found: list[AnySample] = [UnitSample(at, "systemctl", status)]
         if engine is not None:
@@ -241,6 +257,28 @@ class Machine:
         if engine is not None and self.http:
             found += self._report(engine.argv, at)
         return found
+
+    def _variables(self) -> dict[str, Any]:
+        """What is known of the variables: of the process, or where that may not be read, of systemd
+        and of the times at which files were written.
+        """
+        engine = self.engine
+        known = self._launch().environment
+        if engine is not None and self.script.environ_is_read:
+            known = engine.environment
+        later = engine is not None and self.edited_at > engine.began
+        why = f"{FRAGMENT} was changed after the start, and the variables of the process may not"
+        return {
+            "environment": tuple(f"{name}={value}" for name, value in known.items()),
+            "environment_read": engine is not None and self.script.environ_is_read,
+            "older": (f"{why} be read",) if later and not self.script.environ_is_read else (),
+        }
+
+    def edit(self, old: str, new: str) -> None:
+        """Somebody edits the unit file, and has systemd read it; nothing is restarted."""
+        assert old in self.files[FRAGMENT]
+        self.files[FRAGMENT] = self.files[FRAGMENT].replace(old, new)
+        self.loaded, self.edited_at = dict(self.files), self.now
 
     def _report(self, argv: tuple[str, ...], at: float) -> list[AnySample]:
         """The server's report, its command line joined as SGLang does; or that it is refused."""

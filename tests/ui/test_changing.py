@@ -88,6 +88,17 @@ async def test_a_plan_that_changes_nothing_is_not_applied() -> None:
         assert "nothing to change" in operator.text()
 
 
+async def test_a_plan_that_only_restarts_an_older_process_says_so() -> None:
+    control = FakeControl()
+    control.make_plan = lambda request: replace(
+        plan_of(request), changes=(), restart_due="the process runs with older variables"
+    )
+    async with operating("idle", control) as operator:
+        await operator.press("4", "a")
+        assert (await operator.until_asked()).words.action == "Restart"
+        assert "nothing to write: a restart is needed" in operator.text()
+
+
 async def test_a_lock_held_by_another_is_named_and_nothing_can_be_begun() -> None:
     control = FakeControl()
     control.holder = "jonas@laptop since 2026-09-21 14:01:22: apply block16"

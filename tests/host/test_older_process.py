@@ -1,0 +1,95 @@
+"""A unit that was edited and reloaded, on a real systemd: its process is what it was started as."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ddtui.core.launch import Request
+from ddtui.core.snapshot import ReadinessState
+from ddtui.experiments.running import Standing, standing
+from tests.host.changing import SUDOERS, Changer, changer, grant
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line
+from tests.host.watching import Watcher
+
+UNIT = "llm-older.service"
+BLOCK = "speculative-dflash-block-size"
+OWN = f"/etc/systemd/system/{UNIT}.d/20-own.conf"
+AS_WRITTEN = ("", Standing.PROVED)
+"""Why a restart is due, and what runs, where it runs as it is written."""
+
+
+@pytest.fixture
+def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
+    gpuhost.exec("rm", "-f", "/etc/sudoers.d/ops")
+    grant(gpuhost, UNIT)
+    yield gpuhost
+    gpuhost.remove_unit(UNIT)
+    gpuhost.exec("rm", "-f", SUDOERS)
+
+
+def edit(host: GpuHost, lines: str) -> None:
+    """Somebody edits a drop-in, and has systemd read it; nothing is restarted."""
+    host.write(OWN, f"[Service]\n{lines}\n")
+    host.systemctl("daemon-reload")
+
+
+async def stands(ops: Changer) -> Standing:
+    launch = (await ops.control.command()).launch
+    return standing(ops.watching.now(), launch, ops.watching.engine)
+
+
+@pytest.mark.parametrize("user", ["ops", ""])
+async def test_a_process_with_older_variables_is_restarted_and_never_taken_for_new(
+    host: GpuHost, watcher: Watcher, tmp_path: Path, user: str
+) -> None:
+    """Run by the operator's own user its variables are read; of root's only times are known."""
+    host.write(OWN, "[Service]\nEnvironment=LIMIT=1 GONE=yes\n")
+    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user=user)
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await ops.watching.until_state(ReadinessState.READY)
+        assert ((await ops.plan(Request())).restart_due, await stands(ops)) == AS_WRITTEN
+        await asyncio.sleep(1.1)  # systemd's times have no more than seconds
+
+        edit(host, "Environment=LIMIT=2")
+        before = host.show(UNIT, "InvocationID")
+        await ops.watching.until(lambda known: known.unit and known.unit.older)
+        plan = await ops.plan(Request(environment={"LIMIT": "2"}))
+        assert plan.restart_only
+        if user:
+            assert "LIMIT is 1 in the process, 2 in the unit" in plan.restart_due
+            assert "GONE is set in the process, and nowhere in the unit" in plan.restart_due
+        else:
+            assert f"{OWN} was changed after the start" in plan.restart_due
+        assert await stands(ops) is Standing.OTHER
+
+        record = await ops.control.apply(plan, ops.heard)
+        assert (record.kind, record.ending) == ("restart", "in force"), record.cause
+        assert host.show(UNIT, "InvocationID") != before
+        environ = host.exec("cat", f"/proc/{host.main_pid(UNIT)}/environ").stdout.split("\0")
+        assert "LIMIT=2" in environ
+        plan = await ops.plan(Request(environment={"LIMIT": "2"}))
+        assert plan.changes == ()
+        assert (plan.restart_due, await stands(ops)) == AS_WRITTEN
+
+
+async def test_a_process_with_an_older_command_is_restarted_by_an_apply(
+    host: GpuHost, watcher: Watcher, tmp_path: Path
+) -> None:
+    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops")
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await ops.watching.until_state(ReadinessState.READY)
+        assert await stands(ops) is Standing.PROVED
+        words = engine_command(*DFLASH, load_seconds=1.0)
+        words[words.index(f"--{BLOCK}") + 1] = "16"
+        edit(host, f"ExecStart=\nExecStart={exec_line(words)}")
+        plan = await ops.plan(Request(flags={BLOCK: 16}))
+        assert plan.restart_only
+        assert f"--{BLOCK} is 8 in the process, 16 in the unit" in plan.restart_due
+        assert await stands(ops) is Standing.OTHER
+        record = await ops.control.apply(plan, ops.heard)
+        assert (record.kind, record.ending) == ("restart", "in force"), record.cause
+        assert ((await ops.plan(Request())).restart_due, await stands(ops)) == AS_WRITTEN
