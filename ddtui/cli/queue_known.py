@@ -108,6 +108,16 @@ class Known:
         """What the unit is configured as, as it was read last."""
         return self._launch
 
+    def look(self) -> None:
+        """Note how fast the engine serves. To be called about every second."""
+        if (now := rate_of((), self._source.snapshot_now())) is not None:
+            self._served.append(now)
+
+    @property
+    def served(self) -> float | None:
+        """Tokens per second that one request has got lately; None before that was seen."""
+        return median(self._served) if self._served else None
+
     async def base(self, settings: QueueSettings) -> Launch:
         """What experiments are made on. Raises HostError."""
         return base_of(settings) or (await self._control.command()).launch
@@ -160,10 +170,7 @@ class Known:
 
         Of one moment alone it would jump: batches begin and end, and an engine rests in between.
         """
-        if (now := rate_of((), snapshot)) is not None:
-            self._served.append(now)
-        measured = rate_of(kept.complete, None)
-        return measured or (median(self._served) if self._served else None)
+        return rate_of(kept.complete, None) or self.served or rate_of((), snapshot)
 
     async def _work_out(self, waiting: Sequence[Experiment], base: Launch | None) -> None:
         if base is None or self._source.host.link.state is not LinkState.LIVE:

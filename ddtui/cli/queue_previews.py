@@ -74,7 +74,14 @@ class Previews:
             if sweep.repeats is not None:
                 plan = msgspec.structs.replace(plan, repeats=sweep.repeats, name="")
             prompts = () if plan.command else await asyncio.to_thread(load_prompts, plan.prompts)
-            asked = Asked(loaded=self._loaded, sweep=sweep, plan=plan, prompts=prompts, reuse=reuse)
+            asked = Asked(
+                loaded=self._loaded,
+                sweep=sweep,
+                plan=plan,
+                prompts=prompts,
+                reuse=reuse,
+                served=self._reader.known.served,
+            )
             return await work_out_there(self._source, self._control, asked, on_done)
         except ConfigError as error:
             raise config_problem(error) from error

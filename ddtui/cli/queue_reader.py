@@ -88,6 +88,7 @@ class QueueReader:
             self._estimated = self._asked = _LONG_AGO
         await self.read()
         self._hosted.look()
+        self.known.look()
         await self._ask_elsewhere()
         await self._estimate()
 

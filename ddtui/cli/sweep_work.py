@@ -56,6 +56,8 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     prompts: tuple[Prompt, ...] = ()
     """Of the plan; none for an external bench."""
     reuse: bool = False
+    served: float | None = None
+    """Tokens/s that one request has got lately, where that was watched; else it is of now."""
 
 
 class _Kept(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,7 +113,7 @@ async def _work_out(
     )
     result = arranged(asked.sweep, found, loaded, measured.get if asked.reuse else None)
     changes = await control.history()
-    rate = rate_of(kept.measurements, snapshot)
+    rate = rate_of(kept.measurements, None) or asked.served or rate_of((), snapshot)
     plans = {each.id: each.plan for each in kept.waiting}
     load = load_estimate(
         kept.loads, source.engine.flags(base.argv), source.engine.models(base.argv), changes

@@ -96,7 +96,7 @@ def plan(width: int, height: int, need: Need) -> Plan:
 def _beside_log(out: Plan, lines: int) -> None:
     """The queue in short, in a part of the log's room: at its right, or above it where it is high.
 
-    Where that leaves too little of the log there is none: the Queue screen is a key away.
+    Where that leaves too little of the log it is one line, without a frame.
     """
     log = out.get(Part.LOG)
     if log is None:
@@ -109,6 +109,9 @@ def _beside_log(out: Plan, lines: int) -> None:
         height = min(lines + 2, 6)
         out[Part.QUEUE] = Region(log.x, log.y, log.width, height)
         out[Part.LOG] = Region(log.x, log.y + height, log.width, log.height - height)
+    elif log.height >= 4:
+        out[Part.QUEUE] = Region(log.x, log.y, log.width, 1)
+        out[Part.LOG] = Region(log.x, log.y + 1, log.width, log.height - 1)
 
 
 def _stack(out: Plan, area: Region, parts: list[tuple[Part, int]]) -> None:

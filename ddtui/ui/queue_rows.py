@@ -9,6 +9,7 @@ from textual.content import Content
 from ddtui.bench.progress import Progress
 from ddtui.bench.progress import Step as BenchStep
 from ddtui.core.experiment import ENDED, Experiment, ExperimentState
+from ddtui.core.sweep import CONTROL
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, flow
@@ -27,7 +28,9 @@ _ORDER = (
     *(_State.RUNNING, _State.PENDING, _State.HELD),
     *(_State.FAILED, _State.DONE, _State.CANCELLED),
 )
-_PLACE, _STATE, _TIME, _MARKS = 3, 10, 11, 4
+_PLACE, _STATE, _TIME = 3, 10, 11
+_NOTED, _NOTED_WELL = 100, 130
+"""Widths from which there is a column of notes, and a wider one."""
 _GAP = "  "
 _LEAST_TITLE = 18
 _STYLES = {
@@ -164,7 +167,8 @@ def heading(width: int) -> Row:
     row.put("configuration", _title_width(width), Ink.LABEL).add(_GAP)
     if what:
         row.put("plan, step or result", what, Ink.LABEL).add(_GAP)
-    return row.put("time", _TIME, Ink.LABEL, right=True).add(_GAP).add("note", Ink.LABEL).cut(width)
+    row.put("time", _TIME, Ink.LABEL, right=True)
+    return row.add(f"{_GAP}note" if _notes_width(width) else "", Ink.LABEL).cut(width)
 
 
 def line(
@@ -179,10 +183,13 @@ def line(
     title_ink = Ink.STRONG if strong else Ink.LABEL if experiment.cleared else Ink.TEXT
     row.put(experiment.title, _title_width(width), title_ink).add(_GAP)
     if what_width:
-        row.extend(_padded(what_row(experiment, view), what_width)).add(_GAP)
+        what = what_row(experiment, view, marked=not _notes_width(width))
+        row.extend(_padded(what, what_width)).add(_GAP)
     words, time_ink = time_words(experiment, view)
     row.put(words, _TIME, time_ink, right=True)
-    return row.add(_GAP).add(marks(experiment), Ink.LABEL).cut(width)
+    if room := _notes_width(width):
+        row.add(_GAP).extend(_notes_row(experiment, view).cut(room))
+    return row.cut(width)
 
 
 def _padded(row: Row, width: int) -> Row:
@@ -191,12 +198,17 @@ def _padded(row: Row, width: int) -> Row:
 
 def _rest(width: int) -> int:
     """Columns for the title, and for what goes on."""
-    return width - _PLACE - _STATE - 2 - _TIME - _MARKS - 4 * len(_GAP)
+    notes = _notes_width(width)
+    return width - _PLACE - _STATE - 2 - _TIME - (notes + len(_GAP) if notes else 0) - 3 * len(_GAP)
+
+
+def _notes_width(width: int) -> int:
+    return 0 if width < _NOTED else 10 if width < _NOTED_WELL else 20
 
 
 def _what_width(width: int) -> int:
     rest = _rest(width) - len(_GAP)
-    return 0 if rest < 2 * _LEAST_TITLE else min(48, max(20, rest // 2))
+    return 0 if rest < 2 * _LEAST_TITLE else min(48, max(20, rest * 9 // 20))
 
 
 def _title_width(width: int) -> int:
@@ -213,22 +225,38 @@ def state_words(experiment: Experiment) -> str:
     return experiment.step or "taken up"
 
 
-def what_row(experiment: Experiment, view: QueueView) -> Row:
-    """What goes on in it, or what came of it; for one that waits, what it will take."""
+def what_row(experiment: Experiment, view: QueueView, *, marked: bool = True) -> Row:
+    """What goes on in it, or what came of it; for one that waits, what it will take.
+
+    `marked`: a disturbed measurement is marked here.
+    """
     result = view.results.get(experiment.id)
     if experiment.state is _State.FAILED:
         return Row(str((experiment.cause or {}).get("title", "")), Ink.BAD)
     if experiment.state is _State.RUNNING:
-        progress = view.run.progress if view.run.where == "here" else None
-        if progress is not None:
-            return Row(progress_words(progress), Ink.BUSY)
-        return Row(view.run.detail if view.run.where == "here" else "", Ink.LABEL)
+        return _running_row(experiment, view)
     if experiment.state in ENDED:
-        return Row() if result is None else result_row(result)
+        return Row() if result is None else result_row(result, marked=marked)
     leg = view.leg(experiment.id)
     load = Row() if leg is None or not leg.loads else Row("load, ", Ink.WARN)
     reused = "measured already" if experiment.reused else plan_words(experiment)
     return load.add(reused, Ink.LABEL)
+
+
+def _running_row(experiment: Experiment, view: QueueView) -> Row:
+    """How far it is; of one that runs elsewhere what the store tells: cells that are whole."""
+    run, result = view.run, view.results.get(experiment.id)
+    if run.where == "here":
+        progress = run.progress
+        return Row(run.detail, Ink.LABEL) if progress is None else _progress_row(progress)
+    row = Row() if result is None else result_row(result).add("  ")
+    if experiment.began is None:
+        return row
+    return row.add(f"since {fmt.clock(experiment.began)}", Ink.LABEL)
+
+
+def _progress_row(progress: Progress) -> Row:
+    return Row(progress_words(progress), Ink.BUSY)
 
 
 def plan_words(experiment: Experiment) -> str:
@@ -243,7 +271,7 @@ def plan_words(experiment: Experiment) -> str:
     return f"{plan.prompts} x{cells}, {repeats}"
 
 
-def result_row(result: Result) -> Row:
+def result_row(result: Result, *, marked: bool = True) -> Row:
     """Rate, acceptance length, coding tasks."""
     row = Row()
     if result.user_rate is not None:
@@ -252,7 +280,7 @@ def result_row(result: Result) -> Row:
         row.add("  AL ", Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
     if result.passed is not None:
         row.add(f"  {result.passed}/{result.tasks}")
-    return row.add("  disturbed", Ink.WARN) if result.disturbed else row
+    return row.add("  disturbed", Ink.WARN) if result.disturbed and marked else row
 
 
 def progress_words(progress: Progress) -> str:
@@ -284,15 +312,26 @@ def time_words(experiment: Experiment, view: QueueView) -> tuple[str, Ink]:
     return f"in {span(leg.ends)}", Ink.TEXT
 
 
-def marks(experiment: Experiment) -> str:
-    """B baseline, m matched, h hypothesis, n note."""
+def _notes_row(experiment: Experiment, view: QueueView) -> Row:
+    result = view.results.get(experiment.id)
+    words = noted(experiment)
+    if result is None or not result.disturbed:
+        return Row(", ".join(words), Ink.LABEL)
+    return Row("disturbed", Ink.WARN).add("".join(f", {each}" for each in words), Ink.LABEL)
+
+
+def noted(experiment: Experiment) -> list[str]:
+    """What is told of it beside what it measures, a word each; the details have it in full."""
+    match = experiment.match
+    control = match is not None and match.policy == CONTROL
     there = {
-        "b": experiment.baseline,
-        "m": experiment.match is not None,
-        "h": bool(experiment.hypothesis),
-        "n": bool(experiment.note),
+        "baseline": experiment.baseline,
+        "control": control,
+        "matched": match is not None and not control,
+        "hypothesis": bool(experiment.hypothesis),
+        "note": bool(experiment.note) and not control,
     }
-    return "".join(letter for letter, given in there.items() if given)
+    return [word for word, given in there.items() if given]
 
 
 def places(experiments: Iterable[Experiment]) -> dict[str, int]:
@@ -302,6 +341,24 @@ def places(experiments: Iterable[Experiment]) -> dict[str, int]:
 
 
 # ---- the monitor ---------------------------------------------------------------------------------
+
+
+def line_row(view: QueueView, width: int, glyphs: Glyphs) -> Row:
+    """The queue in one line: what runs or comes next, how many wait, when all is done."""
+    row = Row(" Queue ", Ink.TITLE)
+    if view.settings.paused:
+        row.add(" PAUSED ", Ink.WARN_BADGE).add(" ")
+    going_on = view.in_state(_State.RUNNING, _State.PENDING)
+    if going_on:
+        first = going_on[0]
+        symbol, ink = look_of(first, glyphs)
+        running = first.state is _State.RUNNING
+        row.add(f"{symbol} ", ink).add(f"{state_words(first)} " if running else "", ink)
+        row.add(first.title, Ink.STRONG if running else Ink.TEXT)
+    elif held := len(view.in_state(_State.HELD)):
+        row.add(f"{held} held", Ink.LABEL)
+    right = Row(f"  +{len(going_on) - 1}  " if len(going_on) > 1 else "  ", Ink.LABEL)
+    return row.with_right(right.extend(eta_row(view, None)).add(" "), width)
 
 
 def short_rows(view: QueueView, now: float, width: int, glyphs: Glyphs) -> list[Row]:

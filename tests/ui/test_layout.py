@@ -76,8 +76,11 @@ def test_the_queue_takes_its_room_from_the_log_and_leaves_some(size: tuple[int, 
     assert {part: without[part] for part in others} == {part: found[part] for part in others}
 
 
-def test_a_small_terminal_keeps_its_log() -> None:
-    assert Part.QUEUE not in plan(80, 23, Need(gpus=8, evidence=6, queue=5))
+def test_a_small_terminal_keeps_its_log_and_has_a_line_for_the_queue() -> None:
+    found = plan(80, 23, Need(gpus=8, evidence=6, queue=5))
+    assert found[Part.QUEUE].height == 1
+    assert found[Part.QUEUE].bottom == found[Part.LOG].y
+    assert found[Part.LOG].height >= 4
 
 
 @pytest.mark.parametrize(

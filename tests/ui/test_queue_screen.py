@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import asyncio
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,8 +13,9 @@ from textual.widgets import Input, OptionList
 
 from ddtui.core.experiment import ExperimentState, Place, QueueSettings
 from ddtui.core.launch import Request
+from ddtui.experiments.worked import Worked
 from ddtui.store import Store
-from ddtui.ui.queue_source import RunView
+from ddtui.ui.queue_source import QueueView, RunView
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.queue import QueueScreen
 from ddtui.ui.screens.queue_grid import GridScreen
@@ -272,6 +274,37 @@ async def test_a_grid_is_expanded_while_it_is_typed_and_checked_before_it_is_add
         assert "adds 2 experiments" in operator.text()
         await operator.press("enter")
         await until(operator, lambda: queue.changed == [("grid", "2")])
+
+
+async def test_enter_while_the_host_checks_a_grid_says_that_nothing_is_added_yet() -> None:
+    queue = SlowQueue(IDLE)
+    async with operating("idle", size=(120, 40), queue=queue) as operator:
+        await operator.press("5", "g")
+        operator.app.screen.query_one(Input).value = "budget=8 topk=4,6"
+        await until(operator, shows(operator, "2 configurations"))
+        await operator.press("enter")
+        await until(operator, shows(operator, "the host checks it"))
+        await operator.press("enter")
+        await until(operator, shows(operator, "nothing is added yet"))
+        queue.checked.set()
+        await until(operator, shows(operator, "adds 2 experiments"))
+        assert queue.changed == []
+        await operator.press("enter")
+        await until(operator, lambda: queue.changed == [("grid", "2")])
+
+
+class SlowQueue(StillQueue):
+    """Its host takes its time over a grid."""
+
+    def __init__(self, view: QueueView) -> None:
+        super().__init__(view)
+        self.checked = asyncio.Event()
+
+    async def work_out(
+        self, text: str, *, reuse: bool, on_done: Callable[[int, int], None]
+    ) -> Worked:
+        await self.checked.wait()
+        return await super().work_out(text, reuse=reuse, on_done=on_done)
 
 
 async def test_a_grid_of_which_nothing_can_run_is_not_added() -> None:

@@ -70,6 +70,8 @@ class GridScreen(Modal[Worked | None]):
         self._worked_of = ("", False)
         self._reuse = False
         self._working = False
+        self._hurried = False
+        """Whether enter was pressed while it was being checked."""
         self._problem: ControlProblem | None = None
         self._done = (0, 0)
         self._pause: Timer | None = None
@@ -118,12 +120,15 @@ class GridScreen(Modal[Worked | None]):
         if self._worked is not None and self._worked_of == (self._text, self._reuse):
             if self._worked.arranged.runs:
                 self.dismiss(self._worked)
-        elif not self._view.fault and not self._working:
+        elif self._working:
+            self._hurried = True
+            self._fill()
+        elif not self._view.fault:
             self._ask_host()
 
     def _preview(self) -> None:
         """Expand it here; ask the host once the line rests."""
-        self._worked, self._problem = None, None
+        self._worked, self._problem, self._hurried = None, None, False
         self._view = self._queue.grid(self._text) if self._text else GridView()
         if self._pause is not None:
             self._pause.stop()
@@ -170,7 +175,10 @@ class GridScreen(Modal[Worked | None]):
         if self._working:
             done, total = self._done
             words = f" {done} of {total}" if total else ""
-            return Row(f"{glyphs_of(self.app).running} the host checks it ...{words}", Ink.BUSY)
+            row = Row(f"{glyphs_of(self.app).running} the host checks it ...{words}", Ink.BUSY)
+            if self._hurried:
+                row.add("  nothing is added yet: look at it, then ⏎ again", Ink.WARN)
+            return row
         if self._worked is not None:
             if not self._worked.arranged.runs:
                 return Row("nothing of it can be run", Ink.BAD)

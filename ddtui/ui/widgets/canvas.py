@@ -14,6 +14,9 @@ from textual.widget import Widget
 from ddtui.ui.ink import Ink, Row, ink_styles
 from ddtui.ui.shown import Shown
 
+_LEAST_FRAMED = 3
+"""Lines below which a panel has no frame: there would be no room within."""
+
 
 @dataclass
 class Drawing:
@@ -93,7 +96,7 @@ class Canvas(Widget):
         width, height = size
         if width <= 0 or height <= 0:
             return []
-        if not self.framed:
+        if not self.framed or height < _LEAST_FRAMED:
             drawing = self.draw(shown, width, height)
             rows = drawing.rows
         else:

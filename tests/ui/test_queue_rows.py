@@ -1,0 +1,61 @@
+"""Lines of the queue: what is noted beside an experiment, and what is told of one run elsewhere."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from ddtui.core.experiment import Experiment, Match
+from ddtui.core.sweep import CONTROL
+from ddtui.ui.glyphs import UNICODE
+from ddtui.ui.queue_rows import line, line_row, noted
+from ddtui.ui.queue_source import RunView
+from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment
+
+RUNNING = EXPERIMENTS[0]
+COST = Match(CONTROL, "8 = 8", "budget", 8, "block size 8, budget 8")
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (experiment(1, "budget 8", baseline=True), ["baseline"]),
+        (experiment(1, "budget 18", match=MATCH, note="a word"), ["matched", "note"]),
+        (experiment(1, "budget 8", match=COST, note="control: unmatched"), ["control"]),
+        (experiment(1, "budget 8", hypothesis="it pays"), ["hypothesis"]),
+    ],
+)
+def test_what_is_noted_is_told_in_words(given: Experiment, words: list[str]) -> None:
+    assert noted(given) == words
+
+
+def test_a_narrow_table_has_no_column_of_notes() -> None:
+    matched = EXPERIMENTS[4]
+    assert "matched" in line(matched, 5, FULL, 110, UNICODE).text
+    assert "matched" not in line(matched, 5, FULL, 80, UNICODE).text
+
+
+@pytest.mark.parametrize("width", [80, 110])
+def test_a_disturbed_measurement_is_marked_once_at_most(width: int) -> None:
+    text = line(EXPERIMENTS[6], None, FULL, width, UNICODE).text
+    assert text.count("disturbed") == (1 if width >= 100 else 0)
+
+
+def test_what_another_process_runs_is_told_as_far_as_the_store_knows() -> None:
+    elsewhere = RunView(where="this machine", who="mara@desk", pid=4711)
+    cells = {RUNNING.id: FULL.results["6" * 32]}
+    text = line(RUNNING, 1, replace(FULL, run=elsewhere), 120, UNICODE).text
+    assert "since 14:02:40" in text
+    text = line(RUNNING, 1, replace(FULL, run=elsewhere, results=cells), 120, UNICODE).text
+    assert "118 tok/s" in text
+
+
+def test_one_line_tells_what_runs_how_many_wait_and_when_all_is_done() -> None:
+    text = line_row(FULL, 80, UNICODE).text
+    assert "measuring budget 12 topk 4" in text
+    assert "+3" in text
+    assert "all done in" in text
+    paused = replace(FULL, settings=replace(FULL.settings, paused=True))
+    assert "PAUSED" in line_row(paused, 80, UNICODE).text
+    held = replace(FULL, experiments=(EXPERIMENTS[3],))
+    assert "1 held" in line_row(held, 80, UNICODE).text
