@@ -57,6 +57,11 @@ def load_prompts(name: str) -> tuple[Prompt, ...]:
     return _file(Path(name).expanduser())
 
 
+def placed(name: str) -> str:
+    """A set's name as it is, and a file's so that it is found from every folder."""
+    return name if name in {*SHIPPED, HUMAN_EVAL} else str(Path(name).expanduser().absolute())
+
+
 def prompts_hash(name: str) -> str:
     """A hash of what a set asks, stable across versions of ddtui. Raises BadPrompts."""
     return hash_of(load_prompts(name))

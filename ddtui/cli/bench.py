@@ -64,7 +64,8 @@ def _plan(options: Options, name: str | None, coding: bool | None) -> BenchPlan:
     """The plan that was asked for. Raises ConfigError."""
     import msgspec
 
-    from ddtui.config.bench_plans import find_plan, load_plans, read_plans
+    from ddtui.cli.queue_asked import plan_named
+    from ddtui.config.bench_plans import read_plans
     from ddtui.config.errors import ConfigError
     from ddtui.core.bench_plan import BenchPlan
 
@@ -77,7 +78,7 @@ def _plan(options: Options, name: str | None, coding: bool | None) -> BenchPlan:
             )
         (found,) = plans.values()
     elif name is not None:
-        found = find_plan(load_plans(options.load()), name)
+        found = plan_named(options.load(), name) or found
     return found if coding is None else msgspec.structs.replace(found, coding=coding)
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from ddtui.bench.prompts import placed
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.assignments import parse_assignments
 from ddtui.config.bench_plans import find_plan, load_plans
@@ -113,5 +114,11 @@ def with_match(
 
 
 def plan_named(loaded: Loaded, name: str | None) -> BenchPlan | None:
-    """The bench plan of this name; None where none is named. Raises ConfigError."""
-    return None if name is None else find_plan(load_plans(loaded), name)
+    """The bench plan of this name; None where none is named. Raises ConfigError.
+
+    A file of prompts is meant from this folder, and measured by from another one later.
+    """
+    if name is None:
+        return None
+    plan = find_plan(load_plans(loaded), name)
+    return plan if plan.command else msgspec.structs.replace(plan, prompts=placed(plan.prompts))

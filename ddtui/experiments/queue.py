@@ -32,6 +32,7 @@ from ddtui.experiments.naming import retitled, title_of
 from ddtui.experiments.queue_rules import (
     NoSuchExperiment,
     QueueProblem,
+    check_plans,
     checked_request,
     checked_texts,
     less,
@@ -175,6 +176,7 @@ class Queue:
         `place.of` is a word like any other.
         """
         checked = [self._checked(each) for each in new]
+        check_plans(each.plan for each in checked if not each.reused)
         where = self._place(place)
         try:
             return self._store.put(checked, where)
@@ -222,6 +224,8 @@ class Queue:
             note: Whatever is to be remembered.
             match: What a value of `over` was computed to match.
         """
+        if plan is not None:
+            check_plans([plan])
 
         def edited(now: Experiment) -> Experiment:
             request = now.request if over is None else merged(now.request, over)

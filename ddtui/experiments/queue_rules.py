@@ -1,4 +1,4 @@
-"""What a queue accepts: texts, changes of requests, and how a refusal is worded. Pure."""
+"""What a queue accepts: texts, plans, changes of requests, and how a refusal is worded."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ from collections.abc import Collection, Iterable
 
 import msgspec
 
+from ddtui.bench.errors import BadPrompts
+from ddtui.bench.prompts import load_prompts
+from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import ExperimentState as _State
 from ddtui.core.experiment import Match
 from ddtui.core.launch import Request
@@ -77,6 +80,15 @@ def checked_request(request: Request) -> Request:
         what = "a value that was set has bytes that are no text in UTF-8"
         raise QueueProblem(what, "Write it in UTF-8") from error
     return request
+
+
+def check_plans(plans: Iterable[BenchPlan]) -> None:
+    """Be sure that what is to be asked can be read. Reads files; raises QueueProblem."""
+    for prompts in dict.fromkeys(each.prompts for each in plans if not each.command):
+        try:
+            load_prompts(prompts)
+        except BadPrompts as error:
+            raise QueueProblem(str(error), error.remedy[:1].upper() + error.remedy[1:]) from error
 
 
 def names_of(over: Request | None) -> Iterable[str]:

@@ -48,6 +48,27 @@ def end(store: Store, state: ExperimentState, **fields: object) -> Experiment:
     return store.experiments.end(changed, who="runner", at=2.0)
 
 
+def test_prompts_of_a_file_are_read_before_they_are_queued(
+    run: Run, queue: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "ddtui.toml").write_text('[bench.own]\nprompts = "own.jsonl"\n')
+    prompts = tmp_path / "own.jsonl"
+    prompts.write_text('{"prompt": "one"}\n{"promt": "two"}\n')
+    refused = run("queue", "demo", "add", "--set", "budget=8", "--plan", "own")
+    assert refused.exit_code == ExitCode.BLOCKED
+    assert "own.jsonl:2: is no prompt" in refused.stderr
+    assert 'Write {"prompt": "..."}' in refused.stderr
+    assert queue("list")["experiments"] == []
+    prompts.write_text('{"prompt": "one"}\n')
+    (added,) = queue("add", "--set", "budget=8", "--plan", "own")
+    assert added["plan"]["prompts"] == str(prompts)  # whatever folder it is run from
+    prompts.unlink()
+    for words in (("add", "--like", "1"), ("edit", "1", "--plan", "own")):
+        refused = run("queue", "demo", *words)
+        assert refused.exit_code == ExitCode.BLOCKED
+        assert "own.jsonl' cannot be read: No such file" in refused.stderr
+
+
 def test_a_queue_from_its_begin_to_its_end(run: Run, queue: Any, store: Store) -> None:
     (first,) = queue("add", "budget-16", "--hypothesis", "wider is faster", "--baseline")
     assert (first["place"], first["state"], first["baseline"]) == (1, "pending", True)

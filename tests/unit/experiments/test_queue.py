@@ -79,6 +79,35 @@ def test_what_cannot_be_added(queue: Queue, change: dict, said: str) -> None:
     assert queue.listed() == []
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("none.jsonl", None, r"none\.jsonl' cannot be read: No such file"),
+        ("empty.txt", b"\n", r"empty\.txt has no prompts"),
+        ("latin.txt", b"one\n\ncaf\xe9", r"latin\.txt:3: is not UTF-8 text"),
+        ("cut.jsonl", b'{"prompt": "one"}\n{"prompt": ', r"cut\.jsonl:2: is no prompt"),
+        ("bytes.jsonl", b'{"prompt": "caf\xe9"}', r"bytes\.jsonl:1: is no prompt"),
+        ("other.jsonl", b'\n{"text": "one"}', r"other\.jsonl:2: is no prompt"),
+    ],
+)
+def test_prompts_that_cannot_be_read_are_not_queued(
+    queue: Queue, tmp_path: Path, name: str, content: bytes | None, said: str
+) -> None:
+    file = tmp_path / name
+    if content is not None:
+        file.write_bytes(content)
+    plan = BenchPlan(prompts=str(file))
+    one = queue.draft(Request(knobs={"budget": 1}))
+    with pytest.raises(QueueProblem, match=said) as caught:
+        queue.add([one, queue.draft(Request(knobs={"budget": 2}), plan)])
+    assert caught.value.remedy
+    assert queue.listed() == []
+    queue.add([one])
+    with pytest.raises(QueueProblem, match=said):
+        queue.edit("1", plan=plan)
+    queue.add([queue.draft(Request(), msgspec.structs.replace(plan, command=("bench",)))])
+
+
 def test_experiments_are_found_by_place_and_by_the_beginning_of_their_id(queue: Queue) -> None:
     first = msgspec.structs.replace(queue.draft(Request(knobs={"budget": 1})), id="abcd1111")
     second = msgspec.structs.replace(queue.draft(Request(knobs={"budget": 2})), id="abcd2222")
