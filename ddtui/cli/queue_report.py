@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, narrowed, table, wrapped
+from ddtui.cli.output import Paint, clean, moment, narrowed, table, wrapped
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import (
     ENDED,
@@ -163,7 +162,7 @@ def detail_lines(
             yield f"       {clean(str(remedy))}"
     if log:
         rows = [
-            (_when(entry.at), entry.what, clean(entry.who), safe_text(entry.detail, _WIDE))
+            (moment(entry.at), entry.what, clean(entry.who), safe_text(entry.detail, _WIDE))
             for entry in log
         ]
         yield from table([("WHEN", "WHAT", "WHO", ""), *rows])
@@ -192,7 +191,7 @@ def _facts(each: Experiment) -> Iterator[tuple[str, str]]:
         yield "baseline", "the others of its sweep are compared with it"
     for name in ("created", "began", "ended"):
         if (at := getattr(each, name)) is not None:
-            yield name, _when(at)
+            yield name, moment(at)
 
 
 def _plan_text(plan: BenchPlan) -> str:
@@ -208,7 +207,3 @@ def _plan_text(plan: BenchPlan) -> str:
 
 def _option(value: object) -> str:
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def _when(at: float) -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))

@@ -12,11 +12,10 @@ import msgspec
 
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import clean, emit, emit_json, say
+from ddtui.cli.output import clean, emit, emit_json, in_local_time, moment, say
 from ddtui.cli.reaching import host_for
 from ddtui.config.hosts import HostTarget, Reach
 from ddtui.control.controller import operator
-from ddtui.control.drop_in import stamp
 from ddtui.control.lock import lock_holder
 from ddtui.core.experiment import ENDED, Experiment, ExperimentState, QueueSettings
 from ddtui.experiments.presence import HOST_KEY, Holder, ask_to_stop, holder_of, presence_file
@@ -53,16 +52,16 @@ async def show_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
         )
         return ExitCode.OK
     if holder is not None:
-        emit(f"run by {clean(holder.words)}")
+        emit(f"run by {clean(in_local_time(holder.words))}")
         if holder.log:
             emit(f"log: {clean(holder.log)}")
     elif elsewhere:
-        emit(f"run by {clean(elsewhere)}")
+        emit(f"run by {clean(in_local_time(elsewhere))}")
     else:
         emit(f"nobody runs them{f' from this machine; {unknown}' if unknown else ''}")
     if running is not None:
         left = "" if holder is not None or elsewhere else " (left there by a runner that is gone)"
-        began = f", taken up {stamp(running.began)}" if running.began else ""
+        began = f", taken up {moment(running.began)}" if running.began else ""
         step = running.step or "taken up"
         emit(f"experiment: {clean(running.title)}, at the step '{step}'{began}{left}")
     emit(f"pending: {pending}{' (the queue is paused)' if settings.paused else ''}")
@@ -98,7 +97,9 @@ async def stop_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
     elif holder is not None:
         emit("it has stopped" if ended else f"it has not stopped within {STOP_SECONDS:.0f} s")
     elif elsewhere:
-        emit(f"they are run by {clean(elsewhere)}; the wish to stop is in this store")
+        emit(
+            f"they are run by {clean(in_local_time(elsewhere))}; the wish to stop is in this store"
+        )
         say("a runner with another store does not see it: ask who runs it")
     elif unknown:
         emit(f"{clean(unknown)}; the wish to stop is in this store, where its runner looks for it")

@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
+
+from ddtui.cli.output import in_local_time
 
 FULL = Path("/dev/full")
 # Stands in for the operator's Ctrl+C at a moment that a test can choose: while modules are loaded.
@@ -34,6 +37,21 @@ def run(*argv: str, stdout: int | None = subprocess.PIPE) -> subprocess.Complete
         timeout=60,
         check=False,
     )
+
+
+def test_moments_that_others_noted_in_utc_are_shown_in_local_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TZ", "UTC-02:00")  # as POSIX writes what is two hours before
+    time.tzset()
+    try:
+        noted = "ada@desk since 2027-01-15T23:30:00Z: experiments"
+        assert in_local_time(noted) == "ada@desk since 2027-01-16 01:30:00: experiments"
+        for other in ("2027-99-99T99:99:99Z", "x2027-01-15T23:30:00Z", "2027-01-15T23:30"):
+            assert in_local_time(other) == other
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 @pytest.mark.skipif(not FULL.exists(), reason="no /dev/full here")

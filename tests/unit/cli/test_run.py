@@ -18,6 +18,7 @@ import pytest
 from typer.testing import Result
 
 from ddtui.cli import run_world
+from ddtui.cli.output import moment
 from ddtui.demo.host import DemoHost
 from ddtui.experiments import runner
 from ddtui.experiments.presence import ask_to_stop, holder_of, presence_file, present
@@ -197,6 +198,8 @@ def test_a_second_runner_is_refused(run: Run, demo: None) -> None:
         assert status["here"]["who"] == "bob@lab"
         assert status["pending"] == 1
         assert status["ended"] == {}
+        shown = run("run", "demo", "--status").stdout
+        assert f"run by bob@lab since {moment(1_800_000_000.0)} (process" in shown
     assert "nobody runs them" in run("run", "demo", "--status").stdout
     assert "nobody runs them" in run("run", "demo", "--stop").stdout
 
