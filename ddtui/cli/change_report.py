@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, table
+from ddtui.cli.output import Paint, clean, moment, table
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import ChangeKind, Level, Plan
 from ddtui.core.redact import redact_mapping
@@ -110,7 +109,7 @@ def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
         more = f" and {len(each.changes) - 4} more" if len(each.changes) > 4 else ""
         rows.append(
             (
-                time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(each.began)),
+                moment(each.began),
                 clean(each.who),
                 f"{each.kind} {clean(each.preset)}".strip(),
                 changes + more,
