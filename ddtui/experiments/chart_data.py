@@ -102,8 +102,8 @@ def charts_of(view: ResultsView) -> list[AnyChart]:
         key=lambda name: -len({value_of(row.knobs, name) for row in measured}),
     )[:MOST_KNOBS]
     lines = (knob_chart(view, knob, metric) for knob in knobs for metric in METRICS)
-    maps = (heat_map(view, *pair) for pair in combinations(knobs[:2], 2))
-    found = [*lines, *maps, pareto(view)]
+    crossed = next((pair for pair in combinations(knobs, 2) if crosses(view, *pair)), None)
+    found = [*lines, heat_map(view, *crossed) if crossed else None, pareto(view)]
     return [each for each in found if each is not None]
 
 
@@ -149,7 +149,12 @@ def knob_chart(view: ResultsView, knob: str, metric: Metric) -> Chart | None:
 
 
 def heat_map(view: ResultsView, x: str, y: str) -> HeatMap | None:
-    """tok/s per user over two knobs: of several rows in one field, the best."""
+    """tok/s per user over two knobs: of several rows in one field, the best.
+
+    None where the knobs do not cross: a diagonal says no more than a line over one of them.
+    """
+    if not crosses(view, x, y):
+        return None
     best: dict[tuple[str, str], tuple[float, str]] = {}
     for row in view.rows:
         figure = _figure(row, "user_rate")
@@ -158,8 +163,6 @@ def heat_map(view: ResultsView, x: str, y: str) -> HeatMap | None:
             best[place] = max(best.get(place, (0.0, "")), (figure.median, row.title))
     columns = sorted({place[0] for place in best}, key=value_order)
     rows = sorted({place[1] for place in best}, key=value_order)
-    if len(columns) < 2 or len(rows) < 2:
-        return None
     return HeatMap(
         name=_file_name(f"heat-{x}-{y}"),
         title=f"tok/s per user by {x} and {y} at concurrency {view.concurrency}",
@@ -175,6 +178,16 @@ def heat_map(view: ResultsView, x: str, y: str) -> HeatMap | None:
         best_of_others=len(view.varying) > 2,
         simulated=view.simulated,
     )
+
+
+def crosses(view: ResultsView, x: str, y: str) -> bool:
+    """Whether some value of each knob was measured with two values of the other."""
+    places = {
+        (value_of(row.knobs, x), value_of(row.knobs, y))
+        for row in view.rows
+        if _figure(row, "user_rate") is not None
+    }
+    return all(len({place[side] for place in places}) < len(places) for side in (0, 1))
 
 
 def pareto(view: ResultsView) -> Chart | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from ddtui.experiments.chart_data import Metric, heat_map, knob_chart, pareto
+from ddtui.experiments.chart_data import Metric, crosses, heat_map, knob_chart, pareto
 from ddtui.experiments.insights import Note
 from ddtui.experiments.knob_values import value_of
 from ddtui.experiments.results import ResultsView
@@ -55,8 +55,10 @@ def chosen_knobs(data: ChartData) -> tuple[str, str]:
     names = [name for name, _ in knobs_of(data.view)] if data.view is not None else []
     first = data.knob if data.knob in names else next(iter(names), "")
     rest = [name for name in names if name != first]
-    second = data.second if data.second in rest else next(iter(rest), "")
-    return first, second
+    if data.view is None or data.second in rest:
+        return first, data.second if rest else ""
+    crossed = (name for name in rest if crosses(data.view, first, name))
+    return first, next(crossed, next(iter(rest), ""))
 
 
 class ResultsChart(Panel):
@@ -115,7 +117,7 @@ def _drawn(
         return missing, [] if chart is None else chart_rows(chart, width, height, glyphs)
     if data.kind is Kind.HEAT:
         found = heat_map(view, knob, second) if second else None
-        missing = "This needs two knobs with two measured values each."
+        missing = "This needs two knobs of which each was measured at two values of the other."
         return missing, [] if found is None else heat_rows(found, width, height, glyphs)
     metric: Metric = "user_rate" if data.kind is Kind.RATE else "acceptance_length"
     line = knob_chart(view, knob, metric) if knob else None

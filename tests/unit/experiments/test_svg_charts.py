@@ -201,3 +201,27 @@ def test_hostile_knob_values(value: str) -> None:
     for chart in charts_of(results_view("ct200", rows, [])):
         assert isinstance(chart, Chart | HeatMap)
         parsed(drawn(chart).document())
+
+
+def test_knobs_that_only_change_together_make_no_heat_map() -> None:
+    rows = [
+        measured(
+            8,
+            (cell(rate),),
+            id=title,
+            configuration=title,
+            title=title,
+            experiment="",
+            knobs={"budget": budget, "block_size": block, "topk": topk},
+        )
+        for title, budget, block, topk, rate in (
+            ("a", "8", "8", "4", 170.0),
+            ("b", "18", "16", "4", 150.0),
+            ("c", "8", "8", "6", 171.0),
+            ("d", "18", "16", "6", 151.0),
+        )
+    ]
+    view = results_view("ct200", rows, [])
+    assert heat_map(view, "budget", "block_size") is None
+    maps = [chart.name for chart in charts_of(view) if chart.name.startswith("heat")]
+    assert maps == ["heat-block-size-topk"]
