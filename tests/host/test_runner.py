@@ -1,4 +1,4 @@
-"""A queue on the real host: the runner is killed with SIGKILL, and the next one goes on.
+"""A queue on the real host: runners that are killed, that are followed, and that have no terminal.
 
 DDTUI_RUNNER_KILLS=100 kills at as many random moments; at a few it is done always.
 """
@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import json
 import os
+import pty
 import random
+import select
+import shlex
 import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -248,3 +251,94 @@ def test_a_second_operator_is_told_who_runs_them(host: GpuHost, ddtui: Ddtui) ->
         process.communicate()
     # Freed as soon as the host has seen that it is gone.
     wait_until(lambda: other.run("run", "gpu", "--status").stdout.startswith("nobody"), 20)
+
+
+# ---- without a terminal ------------------------------------------------------------------------
+
+
+@contextmanager
+def shell(*argv: str, env: dict[str, str], folder: Path) -> Iterator[int]:
+    """A program on a terminal of its own, which is hung up at the end, as by a closed window."""
+    pid, terminal = pty.fork()
+    if not pid:  # pragma: no cover - the other process
+        os.chdir(folder)
+        os.execvpe(argv[0], argv, env)
+    try:
+        yield terminal
+    finally:
+        os.close(terminal)
+        os.waitpid(pid, 0)
+
+
+def said(terminal: int, words: str) -> str:
+    """What is said on a terminal until it ends with these words."""
+    seen = bytearray()
+    while words.encode() not in seen:
+        assert select.select([terminal], [], [], 60)[0], bytes(seen)
+        seen += os.read(terminal, 1 << 16)
+    return seen.decode(errors="replace")
+
+
+def ended(status: Callable[..., str]) -> int:
+    """How many experiments have ended."""
+    return sum(json.loads(status("--status", "--json"))["ended"].values())
+
+
+def test_a_detached_runner_outlives_its_terminal(host: GpuHost, ddtui: Ddtui) -> None:
+    before = starts(host)
+    queue(ddtui)
+
+    def status(*words: str) -> str:
+        done = ddtui.run("run", "gpu", *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    command = shlex.join([sys.executable, "-m", "ddtui", "run", "gpu", "--detach"])
+    words = ("bash", "--norc", "--noprofile", "-c", f"{command}; echo begun $?; sleep 600")
+    with shell(*words, env=ddtui.env, folder=ddtui.folder) as terminal:
+        assert "begun 0" in said(terminal, "begun ")
+    pid = json.loads(status("--status", "--json"))["here"]["pid"]
+    assert f"(process {pid} on this machine)" in status("--status")
+    wait_until(lambda: ended(status), 60)
+    assert "it has stopped" in status("--stop")
+    assert status("--status").startswith("nobody")
+    to_the_end(ddtui)
+    check(ddtui, host, before)
+
+
+def test_it_runs_on_the_host_itself(host: GpuHost, tmp_path: Path) -> None:
+    """Begun over SSH with `ddtui run local --detach`; the session is cut off then."""
+    home = host.sh("echo ~ops").strip()
+    config = f"{home}/.config/ddtui/config.toml"
+    host.write(config, f'[hosts.local]\nunit = "{UNIT}"\n{PLAN}')
+    host.exec("chown", "-R", "ops:", f"{home}/.config")
+    ssh = ("ssh", "-F", str(host.ssh_config))
+
+    def command(*words: str) -> str:
+        return shlex.join([sys.executable, "-m", "ddtui", *words])
+
+    def there(*words: str) -> str:
+        told = subprocess.run(
+            [*ssh, host.name, command(*words)],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert told.returncode == 0, told.stderr
+        return told.stdout
+
+    def status(*words: str) -> str:
+        return there("run", "local", *words)
+
+    for size in (8, 16):
+        there("queue", "local", "add", "--set", f"flag:{BLOCK}={size}", "--plan", "tiny")
+    words = (*ssh, "-tt", host.name, f"{command('run', 'local', '--detach')}; echo begun $?; cat")
+    with shell(*words, env=dict(os.environ), folder=tmp_path) as terminal:
+        assert "begun 0" in said(terminal, "begun ")
+    wait_until(lambda: ended(status), 60)
+    assert "on this machine" in status("--status")
+    assert "it has stopped" in status("--stop")
+    there("run", "local")
+    listed = json.loads(there("queue", "local", "list", "--json"))["experiments"]
+    assert [each["state"] for each in listed] == ["done", "done"], listed
