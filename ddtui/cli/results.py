@@ -91,6 +91,7 @@ def _stored(
     options: Options, host: str, baseline: str, sweep: str, concurrency: int | None
 ) -> ResultsView:
     from ddtui.config.hosts import Reach
+    from ddtui.experiments.interrupted import as_they_ended
     from ddtui.experiments.results import results_view
     from ddtui.store import Store
 
@@ -100,7 +101,7 @@ def _stored(
     try:
         return results_view(
             target.name,
-            store.measurements.of_host(target.name, simulated=simulated),
+            as_they_ended(store.measurements.of_host(target.name, simulated=simulated)),
             store.experiments.queue(target.name, simulated=simulated, cleared=True),
             settings=store.experiments.settings(target.name, simulated=simulated),
             baseline=baseline,

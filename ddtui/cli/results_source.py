@@ -13,6 +13,7 @@ from ddtui.core.clock import Clock, system_clock
 from ddtui.ui.results_source import Asked, Found, ResultsProblem
 
 if TYPE_CHECKING:
+    from ddtui.core.measurement import Owner
     from ddtui.experiments.results import ResultsView
     from ddtui.experiments.results_files import Form
     from ddtui.store import Store, StoreError
@@ -35,6 +36,10 @@ class StoredResults:
         self._clock = clock
         self._store: Store | None = None
         self._opening = threading.Lock()
+        self._under_way: list[Owner] = []
+        """Who measured by hand when the results were read last."""
+        self._interrupted = 0
+        """How many of them were killed since; the store has no word of that."""
 
     async def version(self) -> int:
         """See ResultsSource."""
@@ -69,15 +74,22 @@ class StoredResults:
             return self._store
 
     def _version(self) -> int:
+        from ddtui.experiments.interrupted import is_gone
         from ddtui.store import StoreError
 
+        alive = [each for each in self._under_way if not is_gone(each)]
+        self._interrupted += len(self._under_way) - len(alive)
+        self._under_way = alive
         try:
-            return self._opened().experiments.version(self._host, simulated=self._simulated)
+            store = self._opened()
+            version = store.experiments.version(self._host, simulated=self._simulated)
+            return version + self._interrupted
         except StoreError as error:
             raise _problem(error) from error
 
     def _read(self, asked: Asked) -> Found:
         from ddtui.experiments.choosing import ResultsError
+        from ddtui.experiments.interrupted import as_they_ended
         from ddtui.experiments.results import results_view
         from ddtui.store import StoreError
 
@@ -85,9 +97,11 @@ class StoredResults:
         try:
             store = self._opened()
             queue = store.experiments.queue(host, simulated=simulated, cleared=True)
+            found = as_they_ended(store.measurements.of_host(host, simulated=simulated))
+            self._under_way = [each.owner for each in found if each.owner is not None]
             view = results_view(
                 host,
-                store.measurements.of_host(host, simulated=simulated),
+                found,
                 queue,
                 settings=store.experiments.settings(host, simulated=simulated),
                 baseline=asked.baseline,

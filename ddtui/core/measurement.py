@@ -145,6 +145,16 @@ class MeasurementState(enum.StrEnum):
     FAILED = "failed"
 
 
+class Owner(msgspec.Struct, frozen=True):
+    """The process that measures."""
+
+    pid: int
+    started: float
+    """When it began, by its system: tells it from another one with the same number. Unix seconds.
+    """
+    machine: str
+
+
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """One bench of one configuration."""
 
@@ -172,3 +182,5 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
     """Why the figures may not be of this configuration alone."""
     cause: str = ""
     """Why it ended early, or failed."""
+    owner: Owner | None = None
+    """Who measures it, while a bench by hand is under way."""

@@ -12,7 +12,7 @@ from ddtui.control.carrying_out import Watching
 from ddtui.control.controller import Controller
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, QueueSettings, Step
-from ddtui.core.measurement import Cell, CodingResult, Measurement
+from ddtui.core.measurement import Cell, CodingResult, Measurement, MeasurementState
 from ddtui.hosts.base import Host, Port, Receiver
 from ddtui.store.lock_wait import LockWait
 
@@ -70,6 +70,12 @@ class Measured(Protocol):
     """`ddtui.store.measurements.Measurements`; methods block."""
 
     def get(self, measurement_id: str) -> Measurement | None:
+        """See Measurements."""
+        ...
+
+    def of_host(
+        self, host: str, *, simulated: bool, state: MeasurementState | None = None
+    ) -> list[Measurement]:
         """See Measurements."""
         ...
 

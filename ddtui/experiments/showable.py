@@ -53,6 +53,7 @@ def measurement(found: Measurement) -> Measurement:
         provenance=_provenance(found.provenance),
         disturbed=tuple(map(text, found.disturbed)),
         cause=text(found.cause),
+        owner=None,
     )
 
 

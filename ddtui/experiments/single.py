@@ -8,20 +8,31 @@ from collections.abc import Callable
 
 import msgspec
 
+from ddtui.control.differences import differences
 from ddtui.control.drop_in import stamp
+from ddtui.control.proof import restart_due
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.knobs import by_name
+from ddtui.core.launch import Launch
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.snapshot import Snapshot
+from ddtui.experiments.interrupted import keep_as_ended, this_process
 from ddtui.experiments.measuring import Disrupted, Measuring, Unmeasurable
 from ddtui.experiments.needs import Around, OnProgress
 from ddtui.experiments.one_experiment import cell_words
 from ddtui.experiments.presence import sole_runner
 from ddtui.experiments.running import MOST_FAILURES, Standing, standing
-from ddtui.hosts.base import HostError
+from ddtui.hosts.base import HostError, LinkDown, LinkRefused, ProgramTimeout
 
 AGAIN_AFTER = 2.0
+"""Seconds after which what broke off is looked at again."""
+PATIENCE = {
+    Standing.COMING: 3600.0,
+    Standing.UNSEEN: 900.0,
+    Standing.DOWN: 60.0,  # somebody restarts it, which takes it down for a moment
+}
+"""Seconds for which an engine may stand so after a break; other states are not waited for."""
 _TITLE = {"algorithm", "block_size", "budget", "topk", "window"}
 """Knobs that name a configuration for which nobody has given a title."""
 _WORDS = {
@@ -64,7 +75,7 @@ async def measure_now(
     snapshot = watching.snapshot()
     stands = standing(snapshot, launch, watching.engine)
     if stands is not Standing.PROVED:
-        raise _not_proved(stands, snapshot)
+        raise _not_proved(stands, snapshot, restart_due(launch, snapshot, watching.engine))
     began = watching.clock()
     measurement = Measurement(
         id=uuid.uuid4().hex,
@@ -75,6 +86,7 @@ async def measure_now(
         title=_title(snapshot),
         plan=plan,
         began=began,
+        owner=this_process(),
     )
     measuring = Measuring(
         around,
@@ -86,24 +98,35 @@ async def measure_now(
     )
     text = f"{around.who} since {stamp(began)}: a bench"
     state, cause = MeasurementState.COMPLETE, ""
+    failure: HostError | None = None
     async with sole_runner(around.host, around.runner, text):
+        await keep_as_ended(around)
         try:
-            cause = await _to_the_end(around, measuring, on_words)
+            cause = await _to_the_end(around, measuring, launch, on_words)
         except asyncio.CancelledError:
             state, cause = MeasurementState.PARTIAL, "ended by the operator"
+        except HostError as error:
+            failure, cause = error, error.what
         if cause and not measuring.measurement.cells:
             state = MeasurementState.FAILED
         elif cause:
             state = MeasurementState.PARTIAL
         found = msgspec.structs.replace(
-            measuring.measurement, state=state, ended=watching.clock(), cause=cause
+            measuring.measurement, state=state, ended=watching.clock(), cause=cause, owner=None
         )
         await asyncio.to_thread(around.measured.put, found)
+    if failure is not None:
+        raise failure
     return found
 
 
-def _not_proved(stands: Standing, snapshot: Snapshot) -> NotProved:
+def _not_proved(stands: Standing, snapshot: Snapshot, due: str) -> NotProved:
     why = snapshot.readiness.summary
+    if stands is Standing.OTHER and due:
+        return NotProved(
+            f"{_WORDS[stands]}: {due}",
+            "restart it (ddtui restart), or bring a configuration into force with ddtui apply",
+        )
     return NotProved(
         f"{_WORDS[stands]}: {why}" if why else _WORDS[stands],
         "wait until it is ready (ddtui status HOST --wait 900), or bring a configuration into"
@@ -117,7 +140,9 @@ def _title(snapshot: Snapshot) -> str:
     return " ".join(f"{name} {value}" for name, value in knobs if name in _TITLE)
 
 
-async def _to_the_end(around: Around, measuring: Measuring, on_words: Callable[[str], None]) -> str:
+async def _to_the_end(
+    around: Around, measuring: Measuring, launch: Launch, on_words: Callable[[str], None]
+) -> str:
     """Measure all that is left; returns why that could not be, empty where all is whole."""
     failures = 0
     while measuring.left or measuring.coding_left:
@@ -136,8 +161,52 @@ async def _to_the_end(around: Around, measuring: Measuring, on_words: Callable[[
                 return f"broken off {failures} times: {error}"
             on_words(f"broken off: {error}; tried again")
             await asyncio.sleep(AGAIN_AFTER)
-            await around.host.wait_live()
+            if why := await _otherwise_by_now(around, launch, on_words):
+                return f"broken off: {error}; {why}"
     return ""
+
+
+async def _otherwise_by_now(around: Around, launch: Launch, on_words: Callable[[str], None]) -> str:
+    """After a break, why what runs is not what was measured; empty once it is proved again.
+
+    Raises LinkRefused.
+    """
+    watching = around.watching
+    since, stood, said = asyncio.get_running_loop().time(), Standing.PROVED, ""
+    while True:
+        await around.host.wait_live()
+        try:
+            now = (await around.control.command()).launch
+        except (LinkDown, ProgramTimeout):
+            await asyncio.sleep(AGAIN_AFTER)
+            continue
+        except LinkRefused:
+            raise
+        except HostError as error:
+            return error.what
+        if now != launch:
+            return f"the unit is configured otherwise by now: {_differing(launch, now, around)}"
+        snapshot = watching.snapshot()
+        stands = standing(snapshot, launch, watching.engine)
+        if stands is Standing.PROVED:
+            return ""
+        if stands is not stood:
+            since, stood = asyncio.get_running_loop().time(), stands
+        waited = asyncio.get_running_loop().time() - since
+        if waited >= PATIENCE.get(stands, 0.0):
+            due = restart_due(launch, snapshot, watching.engine)
+            return _WORDS[stands] + (f": {due}" if due else "")
+        if (words := _WORDS[stands]) != said:
+            said = words
+            on_words(f"waiting: {words}")
+        await asyncio.sleep(AGAIN_AFTER)
+
+
+def _differing(before: Launch, now: Launch, around: Around) -> str:
+    found = differences(before, now, around.watching.engine.flags)
+    words = [f"{each.name} {each.before or 'not set'} > {each.after or 'not set'}"
+             for each in found[:3]]  # fmt: skip
+    return ", ".join(words) or "its command is another one"
 
 
 async def _never() -> bool:
