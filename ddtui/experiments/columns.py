@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import msgspec
 
 from ddtui.experiments.comparison import Standing
-from ddtui.experiments.knob_values import value_of
+from ddtui.experiments.knob_values import says, value_of
 from ddtui.experiments.results import ResultsView, Row
 from ddtui.experiments.wording import (
     NOTHING,
@@ -23,6 +23,10 @@ from ddtui.experiments.wording import (
 
 _MARKS = ("partial", "running", "disturbed", "GPUs throttled", "not steady", "another try failed")
 """Beginnings of flags that a table shows, in a word or two."""
+
+
+_LONGEST = 56
+"""Characters of the work in a table; other forms have all of it."""
 
 
 class Column(msgspec.Struct, frozen=True):
@@ -79,7 +83,7 @@ def _columns(view: ResultsView) -> Iterator[tuple[str, int, bool, _Text]]:
         if not _told_by_titles(view, knob):
             yield knob, 7, True, lambda row, knob=knob: _knob(row, knob)  # type: ignore[misc]
     if len({row.work for row in view.rows}) > 1:
-        yield "work", 6, False, lambda row: row.work
+        yield "work", 6, False, lambda row: _without_middle(row.work)
     yield "tok/s/user", 0, True, lambda row: rate(_median(row, "user_rate"))
     yield "±", 4, True, lambda row: half_width(row.user_rate).removeprefix("±")
     yield "Δ", 2, True, _difference
@@ -100,7 +104,15 @@ def _columns(view: ResultsView) -> Iterator[tuple[str, int, bool, _Text]]:
 
 
 def _told_by_titles(view: ResultsView, knob: str) -> bool:
-    return all(f"{knob} {value_of(row.knobs, knob)}" in row.title for row in view.rows)
+    return all(says(row.title, knob, value_of(row.knobs, knob)) for row in view.rows)
+
+
+def _without_middle(text: str) -> str:
+    """A text of `_LONGEST` at most: commands differ at their ends."""
+    if len(text) <= _LONGEST:
+        return text
+    end = _LONGEST // 3
+    return f"{text[: _LONGEST - end - 1]}…{text[-end:]}"
 
 
 def _knob(row: Row, knob: str) -> str:

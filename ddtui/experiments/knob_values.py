@@ -40,6 +40,11 @@ def value_of(knobs: Knobs, name: str) -> str:
     return knobs.get(name) or NONE
 
 
+def says(title: str, name: str, value: str) -> bool:
+    """Whether a title tells a knob's value."""
+    return f" {name} {value} " in f" {title} "
+
+
 def numeric(value: str) -> float | None:
     """A value as a number, or None."""
     try:

@@ -9,10 +9,12 @@ from typing import Any
 import msgspec
 import pytest
 
+from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import ExperimentState, Match, QueueSettings
 from ddtui.core.launch import Request
-from ddtui.core.measurement import MeasurementState, Spread
+from ddtui.core.measurement import Measurement, MeasurementState, Spread
+from ddtui.experiments.columns import columns_of
 from ddtui.experiments.comparison import Standing
 from ddtui.experiments.results import ResultsError, ResultsView, Row, results_view
 from tests.unit.experiments.results_world import (
@@ -405,6 +407,30 @@ def test_what_a_sweep_was_matched_to_may_be_of_another_one() -> None:
     assert "150.0 tok/s against 170.0 of budget 8 topk 4: -11.8 %, slower" in told
 
 
+def test_a_title_that_is_silent_about_a_knob_which_others_tell_is_completed() -> None:
+    def row(budget: int, block: str, title: str) -> Measurement:
+        knobs = {"block_size": block, "budget": str(budget)}
+        made = measured(budget, (cell(150.0),), title=title, knobs=knobs, experiment="")
+        return msgspec.structs.replace(made, id=title + block, configuration=title + block)
+
+    view = results_view(
+        "ct200",
+        [
+            row(8, "8", "budget 8"),
+            row(18, "16", "block_size 16 budget 18"),
+            row(12, "8", "budget 12"),
+            row(12, "16", "budget 12"),  # of a queue that began with another block in force
+        ],
+        [],
+    )
+    assert {each.title: each.knobs["block_size"] for each in view.rows} == {
+        "budget 8": "8",
+        "block_size 16 budget 18": "16",
+        "budget 12": "8",
+        "budget 12 block_size 16": "16",
+    }
+
+
 def test_a_sweep_without_a_baseline_is_compared_with_that_of_another_one() -> None:
     first = msgspec.structs.replace(experiment(8), sweep="budgets", baseline=True)
     second = msgspec.structs.replace(experiment(16), sweep="blocks")
@@ -412,3 +438,18 @@ def test_a_sweep_without_a_baseline_is_compared_with_that_of_another_one() -> No
     view = results_view("ct200", results, [first, second], sweep="blocks")
     assert view.baseline == "budget 8 topk 4"
     assert [row.title for row in view.rows] == ["budget 8 topk 4", "budget 16 topk 4"]
+
+
+def test_a_table_has_an_external_command_without_its_middle() -> None:
+    command = ("python3", "-m", "sglang.bench_serving", *("--seed", "1") * 40, "--rate", "4")
+    plans = [BenchPlan(command=command), BenchPlan(command=(*command[:-1], "8"))]
+    rows = [
+        measured(budget, (cell(150.0),), plan=plan)
+        for budget, plan in zip((8, 12), plans, strict=True)
+    ]
+    work = next(
+        each for each in columns_of(results_view("ct200", rows, [])) if each.title == "work"
+    )
+    assert all(len(text) <= 60 for text in work.texts)
+    assert all(text.startswith("external bench: python3") for text in work.texts)
+    assert {text[-8:] for text in work.texts} == {"--rate 4", "--rate 8"}
