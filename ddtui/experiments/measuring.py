@@ -134,8 +134,8 @@ class Measuring:
             await tell_of_others()  # with the cell: whoever carries it on has not seen them
 
         await self._guarded(bench, witness, keep)
+        await self._same()  # at once: what happens to the engine from now on is another matter
         await tell_of_others()
-        await self._same()
 
     async def _coding(self) -> None:
         await self._settle()

@@ -174,6 +174,7 @@ class OneExperiment:
             await self._around.host.wait_live()
         else:
             self._failures = 0
+            self._whole = not measuring.left and not measuring.coding_left
 
     async def _begin_recording(self) -> None:
         """It was about to be recorded: then nothing is to be loaded for it any more."""

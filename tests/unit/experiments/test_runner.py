@@ -89,19 +89,23 @@ def test_a_unit_that_another_hand_changes_meanwhile_is_not_credited(told: Told) 
     assert measurement.provenance.invocation == world.machine.engine.invocation
 
 
+async def change_by_another_hand(world: RunWorld) -> None:
+    lines = world.machine.loaded[FRAGMENT].replace("\\\n", " ").splitlines()
+    start = next(line for line in lines if line.startswith("ExecStart="))
+    text = f"[Service]\nExecStart=\n{start.replace(f'--{BLOCK} 8', f'--{BLOCK} 12')}\n"
+    assert f"--{BLOCK} 12" in text
+    world.machine.files[DROP_IN] = world.machine.loaded[DROP_IN] = text
+    await world.machine.stop()
+    world.machine.start()
+
+
 def test_a_change_by_another_hand_costs_one_load(told: Told) -> None:
     """A restart of what somebody else has written would bring that up again, and again."""
 
     async def story(world: RunWorld) -> None:
         async def change() -> None:
             await asyncio.sleep(1.0)
-            lines = world.machine.loaded[FRAGMENT].replace("\\\n", " ").splitlines()
-            start = next(line for line in lines if line.startswith("ExecStart="))
-            text = f"[Service]\nExecStart=\n{start.replace(f'--{BLOCK} 8', f'--{BLOCK} 12')}\n"
-            assert f"--{BLOCK} 12" in text
-            world.machine.files[DROP_IN] = world.machine.loaded[DROP_IN] = text
-            await world.machine.stop()
-            world.machine.start()
+            await change_by_another_hand(world)
 
         world.add("a", PLAN)
         when(world, at("cell"), change)
@@ -111,6 +115,36 @@ def test_a_change_by_another_hand_costs_one_load(told: Told) -> None:
     assert states(world) == ["done"]
     assert world.machine.starts == 3  # at first, by the other hand, and back
     assert world.cells == [(8, 1), (8, 1), (8, 4)]
+
+
+def test_a_change_by_another_hand_after_all_is_measured_costs_no_load(
+    told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same engine was proved to run after the last cell: that is recorded."""
+
+    async def story(world: RunWorld) -> None:
+        around = world.around()
+
+        async def requests() -> float | None:
+            if len(world.cells) == len(PLAN.concurrency) and world.machine.starts == 1:
+                cells = world.measurements()[0].cells
+                assert len(cells) == len(PLAN.concurrency)
+                counted.append(len(cells))
+                if len(counted) == 2:  # with the last cell, and at the end
+                    await change_by_another_hand(world)
+            return 0.0
+
+        counted: list[int] = []
+        tools = msgspec.structs.replace(around.tools, requests=requests)
+        monkeypatch.setattr(world, "around", lambda: msgspec.structs.replace(around, tools=tools))
+        world.add("a", PLAN)
+        await world.runner(most=1).run()
+        assert len(counted) == 2
+
+    world = told(story)
+    assert states(world) == ["done"]
+    assert [each.reloaded for each in world.experiments()] == [False]
+    assert world.cells == [(8, 1), (8, 4)]
 
 
 def test_prompts_that_cannot_be_read_cost_no_load(told: Told, monkeypatch: Any) -> None:
