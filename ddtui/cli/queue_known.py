@@ -18,7 +18,7 @@ from ddtui.control.controller import Controller
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.configuration_key import configuration_key
-from ddtui.core.experiment import ENDED, Experiment, ExperimentState, QueueSettings
+from ddtui.core.experiment import ENDED, WAITING, Experiment, ExperimentState, QueueSettings
 from ddtui.core.launch import Launch, Request, Value
 from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
@@ -102,6 +102,8 @@ class Known:
         self._served: deque[float] = deque(maxlen=_LOOKS)
         self.checked = False
         """Whether it is known of all that wait what they load."""
+        self.moved: frozenset[str] = frozenset()
+        """Ids of what would be another configuration than when it was added."""
 
     @property
     def launch(self) -> Launch | None:
@@ -154,6 +156,7 @@ class Known:
 
         items = [self._item(each, base) for each in going_on]
         self.checked = all(each.key or each.held for each in items)
+        self.moved = moved_ones(going_on, items)
         found = queue_eta(items, in_force, loading, measuring)
         return msgspec.structs.replace(found, sources=tuple(filter(None, found.sources)))
 
@@ -247,6 +250,18 @@ class Known:
         base = base_of(kept.settings) or self._launch
         values, key = self.values(kept.settings), "" if base is None else key_of(base)
         return circumstances(values, kept.complete, key, kept.settings.in_force.limits)
+
+
+def moved_ones(going_on: Sequence[Experiment], items: Sequence[Item]) -> frozenset[str]:
+    """What comes out differently than when it was added: the queue began with something else."""
+    return frozenset(
+        each.id
+        for each, item in zip(going_on, items, strict=True)
+        if each.state in WAITING
+        and each.configuration
+        and item.key
+        and each.configuration != item.key
+    )
 
 
 def _content(request: Request) -> bytes:

@@ -70,6 +70,7 @@ class QueueReader:
             results=self._results,
             eta=self._eta,
             checked=self.known.checked,
+            moved=self.known.moved,
             run=run,
             problem=self._problem,
         )

@@ -57,6 +57,9 @@ def detail_rows(
         rows += _section("Hypothesis", wrapped(each.hypothesis, width))
     if each.note:
         rows += _section("Note", wrapped(each.note, width))
+    if each.id in view.moved:
+        words = "! another configuration than when it was added: what is in force has changed since"
+        rows += wrapped(words, width, Ink.WARN)
     if each.state not in ENDED:
         rows += _changes(detail, width, glyphs, report)
     asked = asked_rows(each.request, Request(), width)

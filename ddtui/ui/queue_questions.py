@@ -39,6 +39,10 @@ def start_words(plan: RunPlan, snapshot: Snapshot, now: float) -> Words:
             rows += wrapped(f"{unit} is loaded already as the next ones need it.", width)
         words = f"At the end the unit is left {left_words(view.settings.leave)}."
         rows += wrapped(words, width)
+        if moved := sum(each.id in view.moved for each in going_on):
+            words = f"{moved} of them would be another configuration than when they were added:"
+            why = "they are made on what is in force now, and that has changed."
+            rows += wrapped(f"{words} {why}", width, Ink.WARN)
         if view.settings.paused:
             rows += wrapped("The queue is paused: nothing is taken up until it goes on.", width)
         if not plan.sandboxed:

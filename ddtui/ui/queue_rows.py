@@ -13,7 +13,7 @@ from ddtui.core.sweep import CONTROL
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, flow
-from ddtui.ui.queue_source import QueueView, Result, RunView
+from ddtui.ui.queue_source import QueueView, Result
 
 _State = ExperimentState
 _LOOKS = {
@@ -108,7 +108,7 @@ def span(seconds: float) -> str:
 
 
 def _who(view: QueueView, width: int, glyphs: Glyphs) -> Row:
-    left = Row(" ").extend(who_row(view.run, glyphs))
+    left = Row(" ").extend(who_row(view, glyphs))
     running = view.running
     if not view.run.running and running is not None:
         left.add("  its runner is gone: the next one carries it on", Ink.WARN)
@@ -121,11 +121,13 @@ def _who(view: QueueView, width: int, glyphs: Glyphs) -> Row:
     return left.with_right(right, width)
 
 
-def who_row(run: RunView, glyphs: Glyphs) -> Row:
+def who_row(view: QueueView, glyphs: Glyphs) -> Row:
     """Who runs the queue, where, since when."""
+    run = view.run
     if not run.running:
         return Row(f"{glyphs.pending} nobody runs it", Ink.LABEL)
-    words = {"here": "run here", "this machine": f"run by process {run.pid} on this machine"}
+    where = "a simulated host of its own" if view.settings.simulated else "this machine"
+    words = {"here": "run here", "this machine": f"run by process {run.pid} on {where}"}
     row = Row(f"{glyphs.running} {words.get(run.where, 'run by ' + run.who)}", Ink.BUSY)
     if run.since is not None:
         row.add(f" since {fmt.clock(run.since)[:5]}", Ink.LABEL)
@@ -315,6 +317,8 @@ def time_words(experiment: Experiment, view: QueueView) -> tuple[str, Ink]:
 def _notes_row(experiment: Experiment, view: QueueView) -> Row:
     result = view.results.get(experiment.id)
     words = noted(experiment)
+    if experiment.id in view.moved:
+        return Row("other base", Ink.WARN).add("".join(f", {each}" for each in words), Ink.LABEL)
     if result is None or not result.disturbed:
         return Row(", ".join(words), Ink.LABEL)
     return Row("disturbed", Ink.WARN).add("".join(f", {each}" for each in words), Ink.LABEL)

@@ -89,6 +89,9 @@ class QueueView(msgspec.Struct, frozen=True, kw_only=True):
     """Of what runs and waits; None before it was worked out."""
     checked: bool = False
     """Whether the host has said what each loads; else every one counts as a load."""
+    moved: frozenset[str] = frozenset()
+    """Ids of those that would be another configuration than when they were added, as they are made
+    on what is in force when the queue begins."""
     best: float | None = None
     """Tokens per second of all streams: the most that was measured so far of the cell that the
     bench is at."""

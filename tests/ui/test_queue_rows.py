@@ -8,9 +8,11 @@ from msgspec.structs import replace
 from ddtui.core.experiment import Experiment, Match
 from ddtui.core.sweep import CONTROL
 from ddtui.ui.glyphs import UNICODE
-from ddtui.ui.queue_rows import line, line_row, noted
-from ddtui.ui.queue_source import RunView
+from ddtui.ui.queue_questions import start_words
+from ddtui.ui.queue_rows import line, line_row, noted, who_row
+from ddtui.ui.queue_source import RunPlan, RunView
 from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment
+from tests.ui.scenes import NOW, SCENES
 
 RUNNING = EXPERIMENTS[0]
 COST = Match(CONTROL, "8 = 8", "budget", 8, "block size 8, budget 8")
@@ -59,3 +61,20 @@ def test_one_line_tells_what_runs_how_many_wait_and_when_all_is_done() -> None:
     assert "PAUSED" in line_row(paused, 80, UNICODE).text
     held = replace(FULL, experiments=(EXPERIMENTS[3],))
     assert "1 held" in line_row(held, 80, UNICODE).text
+
+
+def test_another_process_runs_the_queue_of_the_demo_on_another_simulated_host() -> None:
+    run = RunView(where="this machine", who="mara@desk", pid=4711)
+    view = replace(FULL, run=run)
+    assert who_row(view, UNICODE).text.endswith("by process 4711 on this machine")
+    simulated = replace(view, settings=replace(view.settings, simulated=True))
+    assert who_row(simulated, UNICODE).text.endswith("4711 on a simulated host of its own")
+
+
+def test_what_would_be_another_configuration_by_now_is_marked_and_told_before_a_run() -> None:
+    view = replace(FULL, moved=frozenset({EXPERIMENTS[1].id}), run=RunView())
+    assert "other base" in line(EXPERIMENTS[1], 2, view, 120, UNICODE).text
+    assert "other base" not in line(EXPERIMENTS[2], 3, view, 120, UNICODE).text
+    body = start_words(RunPlan(view=view), SCENES["live"](NOW), NOW).body
+    assert not isinstance(body, str)
+    assert "1 of them would be another configuration" in " ".join(row.text for row in body(90))

@@ -17,7 +17,7 @@ class QueuePanel(Panel):
             return Drawing()
         if height == 1:
             return Drawing([line_row(view, width, shown.glyphs)])
-        drawing = Drawing(title=Row("Queue", Ink.TITLE), note=who_row(view.run, shown.glyphs))
+        drawing = Drawing(title=Row("Queue", Ink.TITLE), note=who_row(view, shown.glyphs))
         if view.settings.paused:
             drawing.title.add("  ").add(" PAUSED ", Ink.WARN_BADGE)
         rows = short_rows(view, shown.now, width, shown.glyphs)

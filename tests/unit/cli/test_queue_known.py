@@ -2,32 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from ddtui.cli import queue_known
-from ddtui.cli.queue_known import Kept, Known
-from ddtui.core.experiment import QueueSettings
-from ddtui.core.load_history import LoadHistory
-from ddtui.core.snapshot import Snapshot
+from ddtui.cli.queue_known import Known
+from ddtui.core.experiment import Experiment, ExperimentState
+from ddtui.core.launch import Request
+from ddtui.experiments.order import Item
 
 
 def test_a_guess_does_not_jump_with_every_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     """An engine that rests for a moment takes no guess away, and a slow moment moves it little."""
     served = iter([None, 100.0, None, 104.0, 12.0])
-    monkeypatch.setattr(
-        queue_known, "rate_of", lambda _, snapshot: None if snapshot is None else next(served)
-    )
+    monkeypatch.setattr(queue_known, "rate_of", lambda _, snapshot: next(served))
     nothing: Any = None
-    known = Known(nothing, nothing)
-    kept = Kept(
-        version=1,
-        experiments=[],
-        settings=QueueSettings(host="demo"),
-        measurements=[],
-        loads=LoadHistory(),
-        changes=[],
+    source: Any = SimpleNamespace(snapshot_now=lambda: None)
+    known = Known(source, nothing)
+    guesses = []
+    for _ in range(5):
+        known.look()
+        guesses.append(known.served)
+    assert guesses == [None, 100.0, 100.0, 102.0, 100.0]
+
+
+@pytest.mark.parametrize(
+    ("added", "now", "state", "moved"),
+    [
+        ("a", "b", ExperimentState.PENDING, True),
+        ("a", "b", ExperimentState.HELD, True),
+        ("a", "a", ExperimentState.PENDING, False),
+        ("", "b", ExperimentState.PENDING, False),  # what it was then is not known
+        ("a", "", ExperimentState.PENDING, False),  # what it is now is not known
+        ("a", "b", ExperimentState.RUNNING, False),
+    ],
+)
+def test_what_comes_out_differently_than_when_it_was_added(
+    added: str, now: str, state: ExperimentState, moved: bool
+) -> None:
+    each = Experiment(
+        id="x", host="demo", title="t", request=Request(), state=state, configuration=added
     )
-    now = cast("Snapshot", object())
-    assert [known._rate(kept, now) for _ in range(5)] == [None, 100.0, 100.0, 102.0, 100.0]
+    found = queue_known.moved_ones([each], [Item(id="x", key=now)])
+    assert found == (frozenset({"x"}) if moved else frozenset())
