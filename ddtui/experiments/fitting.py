@@ -17,18 +17,19 @@ WIDEST_TITLE = 44
 def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], list[str]]:
     """The columns for which there is room, and the names of the others.
 
-    The heaviest goes first; of several alike the rightmost. The first column is cut before the ones
-    that stay are too wide together.
+    The heaviest goes first; of several alike the rightmost. The first column is cut before them as
+    far as its texts still differ; beyond that only where the ones that stay are too wide together.
     """
     kept = [(column, width_of(column)) for column in columns]
     kept[0] = _cut(columns[0], WIDEST_TITLE)
+    enough = _telling_width(columns[0].texts)
     left_out = set()
     while width is not None and _total(kept) > width:
         first = kept[0][1]
         room = max(NARROWEST_TITLE, first - _total(kept) + width)
         rest = _total(kept) - first
         heaviest = max(kept, key=lambda each: (each[0].weight, kept.index(each)))
-        if rest + room <= width and room >= NARROWEST_TITLE * 2:
+        if rest + room <= width and room >= enough:
             kept[0] = _cut(kept[0][0], room)
         elif heaviest[0].weight:
             kept.remove(heaviest)
@@ -39,6 +40,15 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], 
     return [column for column, _ in kept], [
         each.title for each in columns if each.title in left_out
     ]
+
+
+def _telling_width(titles: Sequence[str]) -> int:
+    """The least width, of some use, at which titles that differ still do."""
+    different = len({shortened(each, WIDEST_TITLE) for each in titles})
+    for width in range(NARROWEST_TITLE * 2, WIDEST_TITLE):
+        if len({shortened(each, width) for each in titles}) == different:
+            return width
+    return WIDEST_TITLE
 
 
 @lru_cache(maxsize=8192)  # most texts of a table are there many times

@@ -204,3 +204,14 @@ def test_what_to_know_is_told_beneath(plain: Paint) -> None:
     assert "  budget 8 topk 4: disturbed: 14 requests of others" in lines
     assert "  budget 8 topk 4: 2 of 32 requests failed" in lines
     assert "disturbed, 2 requests lost" in lines[4]
+
+
+def test_titles_are_cut_as_far_as_they_still_differ() -> None:
+    titles = ("budget 8 topk 4 window 2048", "budget 8 topk 4 window none")
+    columns = [Column("title", titles, 0, right=False), Column("b", ("x" * 5, ""), 3)]
+    kept, left_out = fitted(columns, 33)  # with a title of 26 they differ
+    assert left_out == []
+    assert kept[0].texts[0] != kept[0].texts[1]
+    kept, left_out = fitted(columns, 31)
+    assert left_out == ["b"]
+    assert kept[0].texts == titles
