@@ -118,7 +118,7 @@ async def _plan(
     control: Controller, request: Request, *, dry_run: bool, as_json: bool
 ) -> Plan | None:
     """The plan, shown; None where there is nothing to do. Exits for one that is blocked."""
-    plan = await control.plan(request)
+    plan = await control.plan(request, rights=True)
     _show(plan, as_json=as_json and dry_run)
     if plan.blocked:
         raise typer.Exit(ExitCode.BLOCKED)
@@ -149,6 +149,7 @@ def restart(
     async def work(source: Watched, control: Controller) -> ChangeRecord | None:
         from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
+        await control.check_rights()
         if not await confirmed(source, "restart", yes):
             raise typer.Exit(ExitCode.BLOCKED)
         asked = asked_on_terminal(yes, end_orphans)

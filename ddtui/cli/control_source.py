@@ -172,7 +172,7 @@ class ControlOfHost:
     async def plan(self, request: Request) -> Plan:
         """See ControlSource."""
         try:
-            return await self._control.plan(request)
+            return await self._control.plan(request, rights=True)
         except (HostError, StoreError) as error:
             raise _problem(error) from error
 

@@ -33,6 +33,7 @@ from ddtui.control.outcome import Asked, Outcome, break_off
 from ddtui.control.planner import Planner
 from ddtui.control.proof import deviations, restart_due
 from ddtui.control.reconfiguration import Limits, Run, Step
+from ddtui.control.rights_check import RightsCheck
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
@@ -81,6 +82,7 @@ class Controller:
         self._limits = limits or Limits()
         self._who = who or operator()
         self._journal: Journal | None = None
+        self._rights = RightsCheck()
 
     # ---- looking -------------------------------------------------------------------------------
 
@@ -138,10 +140,13 @@ class Controller:
         except CommandRefused as error:
             raise NotPossible(error.what, error.way_out) from error
 
-    async def plan(self, request: Request, base: Launch | None = None) -> Plan:
+    async def plan(
+        self, request: Request, base: Launch | None = None, *, rights: bool = False
+    ) -> Plan:
         """What a request would change, checked. Raises NotPossible, HostError.
 
         `base` is what the request is made on; what the unit is configured as where it is left out.
+        `rights`: it is meant to be applied, so that a missing right is an error.
         """
         actions = self._actions_of()
         text = await actions.read()
@@ -158,6 +163,8 @@ class Controller:
             *self._refusal(command, plan),
         )
         due = restart_due(command.launch, snapshot, self._watching.engine, command.opaque)
+        if rights and (plan.changes or due):
+            findings = (*findings, *await self._rights.findings(actions))
         return msgspec.structs.replace(plan, findings=findings, restart_due=due)
 
     def _refusal(self, command: UnitCommand, plan: Plan) -> tuple[Finding, ...]:
@@ -268,6 +275,7 @@ class Controller:
                 only_the_drop_in(text.own, back.drop_in, path, same=same, runs_so=not otherwise)
             )
             findings += otherwise
+        findings += await self._rights.findings(actions)
         return Plan(Request(), before, after, changes, tuple(findings))
 
     async def rollback(
@@ -378,8 +386,7 @@ class Controller:
                 f"a change of {actions.unit} by {left.who} was interrupted and has not ended",
                 f"carry it on: ddtui apply {actions.host.name} --resume",
             )
-        if missing := await actions.missing_rights():
-            raise RightMissing(f"sudo does not allow what changing {actions.unit} takes", missing)
+        await self._check_rights(actions)
         if content:
             verified = await actions.verify(content)
             if verified.errors:
@@ -387,6 +394,14 @@ class Controller:
                     f"systemd would not take the changed unit: {verified.errors[0]}",
                     "; ".join(verified.errors[1:4]),
                 )
+
+    async def check_rights(self) -> None:
+        """That nothing is missing to change the unit. Raises RightMissing, NotPossible."""
+        await self._check_rights(self._actions_of())
+
+    async def _check_rights(self, actions: UnitActions) -> None:
+        if missing := (await actions.rights()).missing:
+            raise RightMissing(f"sudo does not allow what changing {actions.unit} takes", missing)
 
     async def _begin(
         self,

@@ -47,8 +47,7 @@ class RightMissing(ActionFailed):
     """The operator may not do it: `lines` for sudoers are what is missing."""
 
     def __init__(self, what: str, lines: Sequence[str]) -> None:
-        remedy = f"on the host, with `sudo visudo -f {rights.SUDOERS_FILE}`, add:"
-        super().__init__(what, "\n".join([remedy, *lines]))
+        super().__init__(what, rights.way_out(lines))
         self.lines = tuple(lines)
 
 
@@ -67,6 +66,15 @@ class UnitText(msgspec.Struct, frozen=True):
     """`ExecStart` of `systemctl show`."""
     unread: tuple[str, ...] = ()
     """Drop-ins among the files that systemd has not read yet."""
+
+
+class Rights(msgspec.Struct, frozen=True):
+    """What an operator may do as root on the host."""
+
+    missing: tuple[str, ...] = ()
+    """Lines for sudoers that are missing."""
+    unknown: str = ""
+    """Why sudo does not tell what it allows, in its own words; empty where it does."""
 
 
 class Facts(msgspec.Struct, frozen=True):
@@ -119,13 +127,13 @@ class UnitActions:
             raise ActionFailed(f"cannot see the state of {self.unit}: {_said(answer)}")
         return parse_look(lines)
 
-    async def missing_rights(self) -> list[str]:
-        """Lines for sudoers that are missing for what a reconfiguration runs as root.
+    async def rights(self) -> Rights:
+        """The rights for what a reconfiguration runs as root.
 
-        Of what sudo allows with a password only as well: nobody is there to type it.
+        What sudo allows with a password only is missing as well: nobody is there to type it.
         """
         if self.scope == "user":
-            return []
+            return Rights()
         commands = rights.commands_for(self.unit)
         answer = await self.host.run(RIGHTS, *commands, timeout=SHORT)
         lines = answer.stdout.decode("utf-8", "replace").splitlines()
@@ -134,11 +142,15 @@ class UnitActions:
         user = next((line.split()[1] for line in lines if line.startswith("@user ")), "USER")
         missing = {line.removeprefix("@missing ") for line in lines if line.startswith("@missing")}
         listing = [line.removeprefix("@rule ") for line in lines if line.startswith("@rule ")]
-        return [
+        unknown = next((line for line in lines if line.startswith("@unknown ")), "")
+        lacking = tuple(
             rights.sudoers_line(user, each)
             for each in commands
             if each in missing or rights.wants_password(listing, each)
-        ]
+        )
+        if unknown:
+            return Rights(unknown=clean(unknown.removeprefix("@unknown "), 200))
+        return Rights(lacking)
 
     async def verify(self, text: str) -> Verified:
         """What systemd-analyze says of the unit with this drop-in; nothing is changed."""

@@ -6,6 +6,7 @@ Rules are read from `sudo -n -l` (format: sudo(8)); nothing is run with them her
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from ddtui.control.unit_command import DROP_IN_NAME
@@ -39,6 +40,11 @@ def sudoers_lines(user: str, unit: str) -> list[str]:
 def sudoers_line(user: str, command: str) -> str:
     """The line that grants one command."""
     return f"{user} ALL=(root) NOPASSWD: {escaped(command)}"
+
+
+def way_out(lines: Sequence[str]) -> str:
+    """What to do on the host so that these lines are granted."""
+    return "\n".join([f"on the host, with `sudo visudo -f {SUDOERS_FILE}`, add:", *lines])
 
 
 def escaped(command: str) -> str:

@@ -255,9 +255,19 @@ RIGHTS = Program(
     + """
 set -f
 echo "@user $(id -un) $UID"
+why=
 [ "$UID" = 0 ] || for command in "$@"; do
-  sudo -n -l $command >/dev/null 2>&1 </dev/null || echo "@missing $command"
+  said=$(sudo -n -l $command 2>&1 </dev/null) && continue
+  echo "@missing $command"
+  while IFS= read -r line; do
+    case $line in
+      ''|*'not allowed'*|*'may not run'*|*'not in the sudoers'*|*'not found'*) ;;
+      *'unable to resolve host'*) ;;
+      *) why=$line ;; # it was not answered: a password, a terminal, privileges are wanted for that
+    esac
+  done <<<"$said"
 done
+[ -z "$why" ] || echo "@unknown $why"
 # Asked for a command, sudo does not say whether it would want a password; its list does.
 [ "$UID" = 0 ] || sudo -n -l 2>/dev/null </dev/null | while IFS= read -r line; do
   echo "@rule $line"
@@ -265,8 +275,9 @@ done
 echo "@end"
 """,
 )
-"""Arguments: commands. Prints `@missing COMMAND` for each that sudo does not allow, and the lines
-of `sudo -n -l` behind `@rule`. Nothing is run as root."""
+"""Arguments: commands. Prints `@missing COMMAND` for each that sudo does not say that it allows,
+`@unknown WHY` where it has not answered that for one of them, and the lines of `sudo -n -l` behind
+`@rule`. Nothing is run as root."""
 
 LOCK = Program(
     "ddtui:lock",

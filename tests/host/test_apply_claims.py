@@ -350,3 +350,23 @@ async def _while_it_dies(
     done = await asyncio.to_thread(work)
     await giving
     return done
+
+
+def test_a_missing_right_is_told_with_the_plan_and_before_any_question(ddtui: Ddtui) -> None:
+    host = ddtui.host
+    install(host)
+    ready(host)
+    before = host.show(UNIT, "InvocationID")
+    grant(host, UNIT, without="systemctl stop")
+    line = f"ops ALL=(root) NOPASSWD: /usr/bin/systemctl stop {UNIT}"
+    change = ["apply", "gpu", "--set", f"flag:{BLOCK}=16"]
+    for verb in ([*change, "--dry-run"], [*change, "--yes"], ["restart", "gpu"]):
+        done = ddtui.run(*verb)
+        assert done.returncode == 7, done.stderr
+        assert line in [each.strip() for each in done.stderr.splitlines()]
+        assert "there is no terminal to confirm on" not in done.stderr
+    # What is configured already needs no right to be told.
+    same = ddtui.run("apply", "gpu", "--set", f"flag:{BLOCK}=8")
+    assert (same.returncode, "nothing to change" in same.stderr) == (0, True)
+    assert host.show(UNIT, "InvocationID") == before
+    assert host.exec("test", "-e", DROP_IN, check=False).returncode == 1

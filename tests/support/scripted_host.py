@@ -92,6 +92,8 @@ class Script:
     """The operator may read the environment of the unit's process."""
     sight: str = ""
     """The unit's file that is closed to others, where the drop-in cannot be."""
+    rights: str = ""
+    """Lines of what is said of the rights to change the unit."""
     refuses: set[str] = field(default_factory=set)
     """Verbs of systemctl, `write`, and labels of programs that are not allowed (any more)."""
 
@@ -370,7 +372,7 @@ class Machine:
         return "".join(f"@stop {each}\n" for each in self.stop_jobs) + "@end\n"
 
     async def _rights(self, _args: Any, _stdin: Any) -> str:
-        return "@user ops 1501\n@end\n"
+        return f"@user ops 1501\n{self.script.rights}@end\n"
 
     async def _lock_holder(self, args: tuple[str, ...], _stdin: Any) -> str:
         held = self.locks.get(args[0])
