@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from textwrap import wrap
 
 from ddtui.core.text import clean
 from ddtui.experiments.chart_data import AnyChart, Chart, HeatMap, Point
 from ddtui.experiments.svg import Svg
 from ddtui.experiments.wording import number
 
-WIDTH, HEIGHT = 820, 400
-_LEFT, _TOP, _RIGHT, _BOTTOM = 78, 48, 236, 58
-_LEGEND = 31
-"""Characters of a legend's line."""
+WIDTH, HEIGHT = 880, 400
+_LEFT, _TOP, _RIGHT, _BOTTOM = 78, 48, 296, 58
+_LEGEND = 38
+"""Characters of a legend's line; a label has two at most."""
 _FADE = 0.72
 """Strength of a field from which its text is set in the ground's colour."""
 
@@ -266,12 +267,21 @@ def _marker(picture: Svg, spot: tuple[float, float], place: int, tip: str) -> No
         picture.polygon([(x + dx, y + dy) for dx, dy in corners], kind, tip)
 
 
+def _legend_lines(label: str) -> list[str]:
+    """A label in one line or two; what is more is cut."""
+    whole = clean(label, 4 * _LEGEND)
+    first, *more = wrap(whole, _LEGEND) or [""]
+    return [first, clean(" ".join(more), _LEGEND)] if more else [first]
+
+
 def _legend(picture: Svg, chart: Chart) -> None:
     left, at = WIDTH - _RIGHT + 24, _TOP + 8
     for place, series in enumerate(chart.series):
         picture.line(left - 12, at, left + 12, at, f"line s{place}")
         _marker(picture, (left, at), place, "")
-        picture.text(left + 20, at + 4, clean(series.label, _LEGEND), "legend")
+        for below, words in enumerate(_legend_lines(series.label)):
+            at += 15 * below
+            picture.text(left + 20, at + 4, words, "legend")
         at += 22
     if chart.reference is not None:
         picture.line(left - 12, at, left + 12, at, "reference")

@@ -225,3 +225,23 @@ def test_knobs_that_only_change_together_make_no_heat_map() -> None:
     assert heat_map(view, "budget", "block_size") is None
     maps = [chart.name for chart in charts_of(view) if chart.name.startswith("heat")]
     assert maps == ["heat-block-size-topk"]
+
+
+def test_settings_that_differ_at_their_end_differ_in_the_legend() -> None:
+    rows = [
+        measured(
+            budget,
+            (cell(170.0),),
+            id=f"{budget} {window}",
+            configuration=f"{budget} {window}",
+            experiment="",
+            knobs={"budget": str(budget), "block_size": block, "topk": topk, "window": window},
+        )
+        for budget in (8, 12)
+        for window, block, topk in (("2048", "16", "4"), ("none", "16", "4"), ("512", "8", "6"))
+    ]
+    chart = knob_chart(results_view("ct200", rows, []), "budget", "user_rate")
+    assert chart is not None
+    words = " ".join(texts(parsed(drawn(chart).document())))
+    for series in chart.series:
+        assert series.label in words
