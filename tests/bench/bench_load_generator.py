@@ -1,8 +1,10 @@
 """What a streamed event costs the load generator, and how late it is stamped, beside others.
 
-An engine in C streams an event each 20 ms for each of 64 and 256 streams, on one core; each client
-runs in a process of its own on the other, directly and through a real sshd. CPU is of the client's
-process. Wanted: as cheap as raw aiohttp directly, at most half of stock httpx through SSH.
+An engine in C streams an event each 20 ms for each of 1, 64 and 256 streams; each client runs in a
+process of its own, directly and through a real sshd. Engine, sshd and client have a core each where
+there are three. CPU is of the client's process, with what it does of SSH. Wanted: as cheap as raw
+aiohttp directly, at most half of stock httpx through SSH. Then the whole bench beside SGLang's own
+(`beside_sglang.py`).
 """
 
 from __future__ import annotations
@@ -24,14 +26,16 @@ from statistics import median
 
 import asyncssh
 
-STREAMS = (64, 256)
+from tests.bench import beside_sglang
+
+STREAMS = (1, 64, 256)
 EVENTS = 100
 INTERVAL_US = 20_000
 TOKENS = 4
 ROUNDS = 3
 ROOT = Path(__file__).parents[2]
 DIRECT = ("ours", "stock_httpx", "raw_aiohttp")
-THROUGH_SSH = ("ours_ssh", "stock_httpx_ssh")
+THROUGH_SSH = ("ours_ssh", "stock_httpx_ssh", "stock_httpx_forward", "raw_aiohttp_forward")
 
 
 def run() -> dict[str, object]:
@@ -55,11 +59,12 @@ def run() -> dict[str, object]:
             }
             clients = [*DIRECT, *(THROUGH_SSH if ssh_port else ())]
             if path is None:
-                clients.remove("raw_aiohttp")
-            return {
+                clients = [each for each in clients if not each.startswith("raw_aiohttp")]
+            found: dict[str, object] = {
                 f"{streams}_streams": _compared(clients, {**settings, "streams": streams})
                 for streams in STREAMS
             }
+            return {**found, "beside_sglang": beside_sglang.compared(port, EVENTS, TOKENS)}
 
 
 def _compared(clients: list[str], settings: dict[str, object]) -> dict[str, object]:
@@ -90,6 +95,7 @@ def _compared(clients: list[str], settings: dict[str, object]) -> dict[str, obje
     found["ours_to_raw_aiohttp"] = ratio("ours", "raw_aiohttp")
     found["ours_to_stock_httpx"] = ratio("ours", "stock_httpx")
     found["ours_to_stock_httpx_through_ssh"] = ratio("ours_ssh", "stock_httpx_ssh")
+    found["ours_through_ssh_to_stock_httpx_forward"] = ratio("ours_ssh", "stock_httpx_forward")
     return found
 
 
@@ -120,15 +126,17 @@ def _aiohttp(folder: Path) -> list[str] | None:
     return None if done.returncode else [str(target)]
 
 
-def _to_first_core(pid: int) -> None:
-    os.sched_setaffinity(pid, {min(os.sched_getaffinity(0))})
+def _to_core(pid: int, number: int) -> None:
+    """The client takes the last one; servers share the first where there are but two."""
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(pid, {cores[max(0, min(number, len(cores) - 2))]})
 
 
 @contextmanager
 def _engine(binary: Path) -> Iterator[int]:
     argv = [str(binary), str(EVENTS), str(INTERVAL_US), str(TOKENS)]
     with subprocess.Popen(argv, stdout=subprocess.PIPE) as process:
-        _to_first_core(process.pid)
+        _to_core(process.pid, 0)
         try:
             assert process.stdout
             yield int(process.stdout.readline())
@@ -167,7 +175,7 @@ def _sshd(folder: Path) -> Iterator[int]:
         Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
     argv = [program, "-D", "-e", "-f", "/dev/null", *words]
     with subprocess.Popen(argv, stderr=subprocess.DEVNULL) as process:
-        _to_first_core(process.pid)
+        _to_core(process.pid, 1)
         try:
             _wait_open(port)
             yield port

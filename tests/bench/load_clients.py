@@ -1,8 +1,10 @@
 """One client of the stub engine in a process of its own: `python -m tests.bench.load_clients NAME`.
 
-Reads its settings as JSON from standard input, and prints CPU microseconds an event and the 99th
-percentile of how late its stamps are. Each client does what a load generator must: a time stamp for
-every event, the counts out of its JSON, the answer's end.
+Reads its settings as JSON from standard input, and prints CPU microseconds an event, and median and
+99th percentile of how late its stamps are. Each client does what a load generator must: a time
+stamp for every event, the counts out of its JSON, the answer's end. Through SSH it goes as ddtui
+does (`_ssh`), or through a port of this machine that asyncssh forwards, as `ssh -L` would
+(`_forward`).
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +27,12 @@ import msgspec
 from ddtui.bench.event_stream import EventSplitter
 from ddtui.bench.exchange import exchange
 from ddtui.bench.transport import Connector, ThinTransport, timed_reads
+from ddtui.bench.turns import no_long_collections
 from ddtui.core.generation import Prompt, Wanted
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.ports import DirectPorts
 from ddtui.hosts.ssh.host import SshHost
+from ddtui.hosts.ssh.http import SshTransport
 from ddtui.hosts.ssh.target import SshTarget
 
 Stamps = list[tuple[float, int]]
@@ -117,7 +122,9 @@ class Created(msgspec.Struct):
 _created = msgspec.json.Decoder(Created)
 
 
-async def through_ssh(settings: dict[str, Any]) -> SshHost:
+@asynccontextmanager
+async def through_ssh(settings: dict[str, Any]) -> AsyncIterator[SshHost]:
+    """A host as ddtui reaches it."""
     folder = Path(settings["folder"])
     target = SshTarget(
         name="bench",
@@ -129,26 +136,59 @@ async def through_ssh(settings: dict[str, Any]) -> SshHost:
     )
     host = SshHost("bench", target)
     await host.start()
-    async with asyncio.timeout(20):
-        await host.wait_live()
-    return host
+    try:
+        async with asyncio.timeout(20):
+            await host.wait_live()
+        yield host
+    finally:
+        await host.close()
 
 
-async def run(name: str, settings: dict[str, Any]) -> dict[str, float]:
-    host = await through_ssh(settings) if name.endswith("_ssh") else None
-    if name.startswith("ours"):
+@asynccontextmanager
+async def forwarded(settings: dict[str, Any]) -> AsyncIterator[int]:
+    """A port of this machine that leads to the engine's."""
+    folder = Path(settings["folder"])
+    async with (
+        asyncssh.connect(
+            "127.0.0.1",
+            settings["ssh_port"],
+            username=settings["user"],
+            client_keys=[asyncssh.read_private_key(folder / "client")],
+            known_hosts=([asyncssh.read_public_key(folder / "host.pub")], [], []),
+        ) as connection,
+        await connection.forward_local_port(
+            "127.0.0.1", 0, "127.0.0.1", settings["port"]
+        ) as listener,
+    ):
+        yield listener.get_port()
+
+
+async def all_at_once(one: One, streams: int) -> list[Stamps]:
+    """Each stream begins in a turn of the loop of its own, as in `ddtui.bench.batch`."""
+    tasks = []
+    for _ in range(streams):
+        tasks.append(asyncio.ensure_future(one()))
+        await asyncio.sleep(0)
+    return await asyncio.gather(*tasks)
+
+
+async def measured(name: str, settings: dict[str, Any], host: SshHost | None) -> dict[str, float]:
+    """Figures of one client."""
+    own = name.startswith("ours")
+    if own:
         one, client = await ours(settings, host or DirectPorts())
     elif name.startswith("stock"):
-        one, client = await stock(settings, host.transport() if host else None)
+        live = host._supervisor.live if host else None
+        channels = settings["streams"]
+        one, client = await stock(settings, SshTransport(live, channels) if live else None)
     else:
         one, client = await raw_aiohttp(settings)
-    await asyncio.gather(*(one() for _ in range(settings["streams"])))  # connections, imports
-    before = resource.getrusage(resource.RUSAGE_SELF)
-    found = await asyncio.gather(*(one() for _ in range(settings["streams"])))
-    after = resource.getrusage(resource.RUSAGE_SELF)
+    await all_at_once(one, settings["streams"])  # connections, imports
+    with no_long_collections() if own else nullcontext():
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        found = await all_at_once(one, settings["streams"])
+        after = resource.getrusage(resource.RUSAGE_SELF)
     await (client.aclose() if isinstance(client, httpx.AsyncClient) else client.close())
-    if host is not None:
-        await host.close()
     cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     late = sorted(stamp - sent / 1e9 for each in found for stamp, sent in each if sent)
     result = {"cpu_us_an_event": 1e6 * cpu / (settings["streams"] * settings["events"])}
@@ -156,6 +196,17 @@ async def run(name: str, settings: dict[str, Any]) -> dict[str, float]:
         result["late_p50_ms"] = 1e3 * late[len(late) // 2]
         result["late_p99_ms"] = 1e3 * late[int(0.99 * (len(late) - 1))]
     return result
+
+
+async def run(name: str, settings: dict[str, Any]) -> dict[str, float]:
+    """Figures of one client, by the way that its name says."""
+    if name.endswith("_ssh"):
+        async with through_ssh(settings) as host:
+            return await measured(name, settings, host)
+    if name.endswith("_forward"):
+        async with forwarded(settings) as port:
+            return await measured(name, {**settings, "port": port}, None)
+    return await measured(name, settings, None)
 
 
 def main() -> int:

@@ -141,9 +141,13 @@ class _Body(httpx.AsyncByteStream):
 class SshTransport(httpx.AsyncBaseTransport):
     """An httpx transport on whatever connection is live; a new connection gets a new pool."""
 
-    def __init__(self, live: Callable[[], Connection]) -> None:
-        """`live` returns the present connection, or raises LinkDown or LinkRefused."""
+    def __init__(self, live: Callable[[], Connection], channels: int = 10) -> None:
+        """`live` returns the present connection, or raises LinkDown or LinkRefused.
+
+        `channels` is how many are open at once; further requests wait.
+        """
         self._live = live
+        self._channels = channels
         self._connection: Connection | None = None
         self._pool: httpcore.AsyncConnectionPool | None = None
 
@@ -156,6 +160,7 @@ class SshTransport(httpx.AsyncBaseTransport):
             stale, self._connection = self._pool, connection
             self._pool = httpcore.AsyncConnectionPool(
                 network_backend=_SshBackend(connection),
+                max_connections=self._channels,
                 keepalive_expiry=5.0,
             )
             if stale is not None:
