@@ -16,6 +16,12 @@ step time           acceptance length x TPOT, at concurrency 1
 ==================  ================================================================================
 
 Requests that failed or stalled are in none of them.
+
+SGLang's own serving benchmark counts from the first *text*, divides by N - 1, and gives the mean of
+the requests: an answer whose text is held back to its end (bytes that make no whole character yet)
+has a TPOT of 0 there, which alone lowers the mean of eight by an eighth. A first event of several
+tokens lowers it too. Where every answer has text from its first token on, and the first event
+brings one token, both give the same.
 """
 
 from __future__ import annotations
