@@ -33,6 +33,8 @@ _NOTED, _NOTED_WELL = 100, 130
 """Widths from which there is a column of notes, and a wider one."""
 _GAP = "  "
 _LEAST_TITLE = 18
+_LEAST_WHAT = 17
+"""Room for a rate and an acceptance length."""
 _STYLES = {
     Ink.LABEL: "$label",
     Ink.DIM: "$label",
@@ -153,7 +155,7 @@ def left_words(leave: str) -> str:
     """The same for a sentence, where no heading explains it."""
     return {
         "baseline": "as it was before the queue began",
-        "best": "in the fastest of the measured configurations",
+        "best": "in the fastest of what this queue measures",
         "last": "in the configuration of the last experiment",
     }.get(leave, leave)
 
@@ -210,7 +212,7 @@ def _notes_width(width: int) -> int:
 
 def _what_width(width: int) -> int:
     rest = _rest(width) - len(_GAP)
-    return 0 if rest < 2 * _LEAST_TITLE else min(48, max(20, rest * 9 // 20))
+    return 0 if rest < 2 * _LEAST_TITLE else min(48, max(_LEAST_WHAT, rest * 2 // 5))
 
 
 def _title_width(width: int) -> int:
@@ -279,7 +281,7 @@ def result_row(result: Result, *, marked: bool = True) -> Row:
     if result.user_rate is not None:
         row.add(fmt.tokens_per_second(result.user_rate), Ink.STRONG).add(" tok/s", Ink.LABEL)
     if result.acceptance is not None:
-        row.add("  AL ", Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
+        row.add(" AL ", Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
     if result.passed is not None:
         row.add(f"  {result.passed}/{result.tasks}")
     return row.add("  disturbed", Ink.WARN) if result.disturbed and marked else row

@@ -328,7 +328,7 @@ async def test_a_run_is_begun_by_a_step_and_a_press_where_the_engine_rests() -> 
     async with operating("idle", queue=queue) as operator:
         await operator.press("5", "s")
         asked = await operator.until_asked()
-        await until(operator, shows(operator, "in the fastest of the measured"))
+        await until(operator, shows(operator, "in the fastest of what this queue"))
         assert asked.words.typed == ""
         await operator.press("enter")
         assert queue.begun == []

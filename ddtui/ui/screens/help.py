@@ -50,7 +50,8 @@ ABOUT = {
     Scope.QUEUE: (
         "The experiments of this host: what runs, what waits in its order, what ended. It may be "
         "changed while it is run, from several terminals at once. `load` marks what the engine is "
-        "loaded for. Notes: b baseline, m matched, h hypothesis, n note. Nothing is run before you "
+        "loaded for. `other base` marks what would be another configuration than when it was "
+        "added, as something else is in force by now. Nothing is run before you "
         "have confirmed it. `ddtui queue` and `ddtui run` do the same."
     ),
     Scope.RESULTS: (
