@@ -187,7 +187,7 @@ def line(
     title_ink = Ink.STRONG if strong else Ink.LABEL if experiment.cleared else Ink.TEXT
     row.put(experiment.title, _title_width(width), title_ink).add(_GAP)
     if what_width:
-        what = what_row(experiment, view, marked=not _notes_width(width))
+        what = what_row(experiment, view, what_width, marked=not _notes_width(width))
         row.extend(_padded(what, what_width)).add(_GAP)
     words, time_ink = time_words(experiment, view)
     row.put(words, _TIME, time_ink, right=True)
@@ -229,7 +229,7 @@ def state_words(experiment: Experiment) -> str:
     return experiment.step or "taken up"
 
 
-def what_row(experiment: Experiment, view: QueueView, *, marked: bool = True) -> Row:
+def what_row(experiment: Experiment, view: QueueView, room: int, *, marked: bool = True) -> Row:
     """What goes on in it, or what came of it; for one that waits, what it will take.
 
     `marked`: a disturbed measurement is marked here.
@@ -240,7 +240,7 @@ def what_row(experiment: Experiment, view: QueueView, *, marked: bool = True) ->
     if experiment.state is _State.RUNNING:
         return _running_row(experiment, view)
     if experiment.state in ENDED:
-        return Row() if result is None else result_row(result, marked=marked)
+        return Row() if result is None else result_row(result, room, marked=marked)
     leg = view.leg(experiment.id)
     load = Row() if leg is None or not leg.loads else Row("load, ", Ink.WARN)
     reused = "measured already" if experiment.reused else plan_words(experiment)
@@ -275,16 +275,23 @@ def plan_words(experiment: Experiment) -> str:
     return f"{plan.prompts} x{cells}, {repeats}"
 
 
-def result_row(result: Result, *, marked: bool = True) -> Row:
-    """Rate, acceptance length, coding tasks."""
+def result_row(result: Result, room: int = 1_000, *, marked: bool = True) -> Row:
+    """Rate, acceptance length, coding tasks; the last ones left out where they have no room."""
     row = Row()
     if result.user_rate is not None:
         row.add(fmt.tokens_per_second(result.user_rate), Ink.STRONG).add(" tok/s", Ink.LABEL)
     if result.acceptance is not None:
         row.add(" AL ", Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
     if result.passed is not None:
-        row.add(f"  {result.passed}/{result.tasks}")
-    return row.add("  disturbed", Ink.WARN) if result.disturbed and marked else row
+        _add_whole(row, Row(f"  {result.passed}/{result.tasks}"), room)
+    if result.disturbed and marked:
+        _add_whole(row, Row("  disturbed", Ink.WARN), room)
+    return row
+
+
+def _add_whole(row: Row, piece: Row, room: int) -> None:
+    if row.width + piece.width <= room:
+        row.extend(piece)
 
 
 def progress_words(progress: Progress) -> str:
