@@ -13,7 +13,7 @@ import msgspec
 from ddtui.bench.progress import Progress
 from ddtui.core.snapshot import History
 from ddtui.experiments.presence import holder_of
-from ddtui.experiments.report import RunEvent
+from ddtui.experiments.report import RunEvent, RunnerView
 from ddtui.experiments.runner import Runner
 from ddtui.hosts.base import HostError
 from ddtui.store import Stale, StoreError
@@ -123,8 +123,7 @@ class HostedRunner:
         progress = self._progress
         if progress is None or self._runner is None:
             return
-        experiment = self._runner.state.experiment
-        of = f"{experiment.id if experiment else ''} {progress.cell}"
+        of = _cell_of(self._runner.state)
         if of != self._curve_of:
             self._curve_of, self._curve = of, {}
         now = self._clock()
@@ -162,7 +161,8 @@ class HostedRunner:
         if self._runner is None:
             return view
         state = self._runner.state
-        points = sorted(self._curve.items()) if state.progress is not None else []
+        known = state.progress is not None and self._curve_of == _cell_of(state)
+        points = sorted(self._curve.items()) if known else []
         return msgspec.structs.replace(
             view,
             who=state.who,
@@ -173,6 +173,12 @@ class HostedRunner:
             curve=History(tuple(at * POINT for at, _ in points), tuple(x for _, x in points)),
             eta_seconds=state.eta_seconds,
         )
+
+
+def _cell_of(state: RunnerView) -> str:
+    """What a curve is of."""
+    experiment, progress = state.experiment, state.progress
+    return f"{experiment.id if experiment else ''} {progress.cell if progress else ''}"
 
 
 def problem_of(error: HostError | StoreError | OSError) -> ControlProblem:
