@@ -192,7 +192,7 @@ def rollback(  # noqa: PLR0913, PLR0917
         if dry_run:
             _say_dry(plan, as_json=as_json)
             return None
-        if not await confirmed(source, "rollback", yes):
+        if not await confirmed(source, "rollback", yes, to=plan.back_to.partition(" (")[0]):
             raise typer.Exit(ExitCode.BLOCKED)
         asked = asked_on_terminal(yes, end_orphans)
         return await carried(
@@ -212,7 +212,10 @@ def history(
     most: Annotated[int, typer.Option("--most", metavar="N", min=1, help="Changes to show.")] = 50,
     unit: UnitOption = None,
 ) -> None:
-    """Show the changes made to a host from this machine: who, when, what, and how they ended."""
+    """Show the changes made to a host from this machine: who, when, what, and how they ended.
+
+    Exit status: 0 shown, also where none was made yet; 2 no such host is configured or was changed.
+    """
     with told(context) as options:
         from ddtui.cli.change_report import history_lines, record_report
         from ddtui.store import Store
@@ -238,12 +241,13 @@ def history(
 
 
 def _tell_that_nothing_is_recorded(target: HostTarget, unit: str | None, known: list[str]) -> None:
-    """Of a host that is not configured it may be the name that is wrong."""
+    """Raises ConfigError for a host that nothing here knows: its name may be wrong."""
     of_what = f"{unit} on {target.name}" if unit else target.name
-    say(f"no change of {clean(of_what)} was made from here")
+    nothing = f"no change of {clean(of_what)} was made from here"
     if target.reach is Reach.SSH and not target.configured:
         near = f"; {target.hint}" if target.hint else f" (configured: {', '.join(known)})"
-        say(f"       no host of this name is configured{near}")
+        raise ConfigError.of(f"{nothing}, and no host of this name is configured{near}")
+    say(nothing)
 
 
 def _request(options: Options, host: str, preset: str | None, assignments: list[str]) -> Request:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, moment, table
+from ddtui.cli.output import Paint, clean, in_local_time, moment, table
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import ChangeKind, Level, Plan
 from ddtui.core.redact import redact_mapping
@@ -18,6 +18,10 @@ _ENDINGS = {"in force": "green", "rolled back": "yellow"}
 
 def plan_lines(plan: Plan, paint: Paint) -> Iterator[str]:
     """Every changed flag and variable, before and after, then what was found."""
+    if plan.back_to:
+        yield f"back to {clean(in_local_time(plan.back_to))}"
+        if plan.undoes:
+            yield f"       undoes {clean(in_local_time(plan.undoes))}"
     if plan.changes:
         rows = [("", "BEFORE", "AFTER", "")]
         for each in plan.changes:
@@ -49,6 +53,8 @@ def plan_report(plan: Plan) -> dict[str, Any]:
     return {
         "blocked": plan.blocked,
         "restart_due": plan.restart_due,
+        "back_to": plan.back_to,
+        "undoes": plan.undoes,
         "changes": [msgspec.to_builtins(each) for each in plan.changes],
         "findings": [msgspec.to_builtins(each) for each in plan.findings],
     }
@@ -61,6 +67,8 @@ def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
     style = "yellow" if record.doubt else _ENDINGS.get(ending, "red")
     title = paint(clean(record.ended_as), style, "bold")
     yield f"{record.unit}: {title} after {seconds:.0f} s"
+    if back_to := record.state.get("back_to"):
+        yield f"       back to {clean(in_local_time(str(back_to)))}"
     rows = [
         (
             f"--{each['name']}" if each["kind"] == "flag" else str(each["name"]),
@@ -88,6 +96,7 @@ def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
 def record_report(record: ChangeRecord) -> dict[str, Any]:
     """A record for JSON, without the texts of drop-ins (they may hold the unit's secrets)."""
     plain = msgspec.to_builtins(record)
+    plain["back_to"] = str(record.state.get("back_to", ""))
     for name in ("drop_in", "before_drop_in", "state"):
         del plain[name]
     # Records of earlier versions may hold a flag's secret as it was asked for.
@@ -99,7 +108,7 @@ def record_report(record: ChangeRecord) -> dict[str, Any]:
 
 def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
     """One line a change, the newest first."""
-    rows = [("WHEN", "WHO", "WHAT", "CHANGES", "ENDED", "SECONDS")]
+    rows = [("WHEN", "CHANGE", "WHO", "WHAT", "CHANGES", "ENDED", "SECONDS")]
     for each in records:
         changes = ", ".join(
             f"{change.get('knob') or change['name']} {_value(change['before'])} > "
@@ -110,6 +119,7 @@ def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
         rows.append(
             (
                 moment(each.began),
+                clean(each.id[:8]),
                 clean(each.who),
                 f"{each.kind} {clean(each.preset)}".strip(),
                 changes + more,
@@ -117,4 +127,4 @@ def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
                 "" if each.ended is None else f"{each.ended - each.began:.0f}",
             )
         )
-    yield from table(rows, right=(5,))
+    yield from table(rows, right=(6,))

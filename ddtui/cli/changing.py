@@ -205,9 +205,12 @@ async def _typed_line() -> str:
 
 
 async def confirmed(
-    source: Watched, what: str, yes: bool, show: Callable[[], None] | None = None
+    source: Watched, what: str, yes: bool, show: Callable[[], None] | None = None, to: str = ""
 ) -> bool:
-    """Whether the operator wants it: `--yes`, or a word typed on a terminal."""
+    """Whether the operator wants it: `--yes`, or a word typed on a terminal.
+
+    `what` is the word, `to` what it leads to.
+    """
     if yes:
         return True
     if show is not None:
@@ -218,8 +221,8 @@ async def confirmed(
     running = source.snapshot_now().engine.running
     if running is not None and running.value > 0 and not running.stale(source.clock()):
         say(f"{running.value:.0f} requests are running and will be cut off or drained")
-        return await ask(f"type {what} to go on: ", what)
-    return await ask(f"{what} now? [y/N] ")
+        return await ask(f"type {what} to go on{f' to {clean(to)}' if to else ''}: ", what)
+    return await ask(f"{what}{f' to {clean(to)}' if to else ''} now? [y/N] ")
 
 
 def exit_code_of(record: ChangeRecord) -> ExitCode:

@@ -276,7 +276,8 @@ class Controller:
             )
             findings += otherwise
         findings += await self._rights.findings(actions)
-        return Plan(Request(), before, after, changes, tuple(findings))
+        plan = Plan(Request(), before, after, changes, tuple(findings))
+        return msgspec.structs.replace(plan, back_to=back.named, undoes=back.undoes)
 
     async def rollback(
         self, on_step: OnStep | None = None, *, asked: Asked | None = None, force: bool = False
@@ -309,6 +310,7 @@ class Controller:
             changes=[msgspec.to_builtins(each) for each in differing],
         )
         record.state["expected"] = msgspec.to_builtins(expected)
+        record.state["back_to"] = back.named
         await self._check(actions, content)
         return await self._begin(record, actions, on_step, asked)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 import msgspec
 
-from ddtui.control.drop_in import base_hash, header_of, sets_anything, text_hash
+from ddtui.control.drop_in import base_hash, header_of, sets_anything, stamp, text_hash
 from ddtui.control.host_actions import UnitActions, UnitText
 from ddtui.control.journal import ChangeStore
+from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Finding, Level
+from ddtui.core.text import clean
 
 
 class Earlier(msgspec.Struct, frozen=True):
@@ -19,6 +22,10 @@ class Earlier(msgspec.Struct, frozen=True):
     """Text of ddtui's drop-in; empty for none."""
     findings: tuple[Finding, ...] = ()
     """What speaks against going back to it."""
+    named: str = ""
+    """Which change brought it into force: its id, time and what it was, in words."""
+    undoes: str = ""
+    """The same of the change that is undone; empty where the present one is of nobody here."""
 
     def forced(self) -> Earlier:
         """The same, wanted all the same: what forbids it only warns."""
@@ -44,12 +51,42 @@ async def earlier(store: ChangeStore, actions: UnitActions, text: UnitText) -> E
     for record in records:
         if record.drop_in_hash == present and record.kind == "apply":
             back, base = record.before_drop_in, header_of(record.drop_in).base
-            return Earlier(back, _replaced(text, back, base))
+            found = _replaced(text, back, base)
+            return Earlier(back, found, _origin(back, records), named(record))
     last = await asyncio.to_thread(store.last_in_force, host, unit, simulated=simulated)
     if last is None or text_hash(last) == present:
         return None
     unknown = _unknown(text) if sets_anything(text.own) else ()
-    return Earlier(last, (*_replaced(text, last, header_of(last).base), *unknown))
+    replaced = _replaced(text, last, header_of(last).base)
+    return Earlier(last, (*replaced, *unknown), _origin(last, records))
+
+
+def named(record: ChangeRecord) -> str:
+    """Which change it is: id, kind and preset, time, who, and its first changes."""
+    what = " ".join(filter(None, (record.kind, clean(record.preset, 80))))
+    values = [
+        f"{each.get('knob') or each['name']} {_value(each['before'])} > {_value(each['after'])}"
+        for each in record.changes[:3]
+    ]
+    more = [f"{len(record.changes) - 3} more"] if len(record.changes) > 3 else []
+    changes = clean(", ".join([*values, *more]), 200)
+    by = f"{stamp(record.began)} by {clean(record.who, 80)}"
+    return f"change {record.id[:8]} ({what}, {by}{f': {changes}' if changes else ''})"
+
+
+def _value(value: str | None) -> str:
+    return "not set" if value is None else value
+
+
+def _origin(drop_in: str, records: Sequence[ChangeRecord]) -> str:
+    """What brought a text of ddtui's drop-in into force last, in words."""
+    if not sets_anything(drop_in):
+        return "the unit's own command (ddtui's drop-in sets nothing then)"
+    for record in records:
+        proved = record.state.get("proved", record.drop_in)
+        if record.ending in {"in force", "rolled back"} and proved == drop_in:
+            return named(record)
+    return "the drop-in that was there before (none that was made from this machine)"
 
 
 def only_the_drop_in(present: str, back: str, path: str, *, same: bool, runs_so: bool) -> Finding:

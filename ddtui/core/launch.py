@@ -93,6 +93,10 @@ class Plan(msgspec.Struct, frozen=True):
     """Of the launch after the change."""
     restart_due: str = ""
     """Why what is written already needs a restart: the process is older, or may be; in words."""
+    back_to: str = ""
+    """What a rollback goes back to: which change, when and what; empty for no rollback."""
+    undoes: str = ""
+    """The change that a rollback undoes, where that is known."""
 
     @property
     def blocked(self) -> bool:

@@ -107,6 +107,11 @@ def rollback_words(
         rows = _holder_rows(holder, width)
         if plan.blocked:
             rows += [verdict_row(plan, glyphs), Row()]
+        if plan.back_to:
+            rows += wrapped(f"Back to {fmt.clean(plan.back_to)}.", width)
+        if plan.undoes:
+            rows += wrapped(f"Undoes {fmt.clean(plan.undoes)}.", width, Ink.LABEL)
+        rows += [Row()] if plan.back_to and plan.changes else []
         if not plan.changes:
             rows += wrapped("No flag and no variable changes.", width)
         rows += change_rows(plan.changes, width, glyphs)

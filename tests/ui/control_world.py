@@ -236,6 +236,8 @@ class FakeControl:
         self.problem: ControlProblem | None = None
         self.trouble: ControlProblem | None = None
         self.against_rollback: tuple[Finding, ...] = ()
+        self.back_to = self.undoes = ""
+        """The changes that a rollback goes back to, and undoes."""
         self.plans = 0
         self.looks = 0
 
@@ -272,7 +274,8 @@ class FakeControl:
             raise self.problem
         plan = plan_of(Request())
         back = Change(ChangeKind.FLAG, "speculative-ddtree-budget", "16", "8")
-        return replace(plan, changes=(back,), findings=self.against_rollback)
+        named = replace(plan, back_to=self.back_to, undoes=self.undoes)
+        return replace(named, changes=(back,), findings=self.against_rollback)
 
     def apply(self, plan: Plan) -> None:
         self.begun.append(("apply", plan.request))

@@ -121,6 +121,16 @@ async def test_rollback_and_restart_ask_first(key: str, begun: str) -> None:
         assert operator.control.begun == [begun]
 
 
+async def test_a_rollback_names_the_change_that_it_goes_back_to() -> None:
+    control = FakeControl()
+    control.back_to, control.undoes = "change 04f2ab00 (apply wide)", "change caf91824 (apply)"
+    async with operating("idle", control) as operator:
+        await operator.press("B")
+        await operator.until_asked()
+        assert "Back to change 04f2ab00 (apply wide)." in operator.text()
+        assert "Undoes change caf91824 (apply)." in operator.text()
+
+
 async def test_what_speaks_against_a_rollback_is_shown_and_may_forbid_it() -> None:
     control = FakeControl()
     warning = Finding(Level.WARNING, "unit-replaced", "llm.service was edited since")

@@ -51,6 +51,7 @@ def test_it_shows_what_it_changes_before_it_asks(run: Run) -> None:
     shown, _, asked = result.stderr.partition("nothing was changed: there is no terminal")
     assert "BEFORE" in shown
     assert "/models/earlier" in shown
+    assert shown.startswith("back to change 1 (apply, ")
     assert asked
 
 
@@ -70,14 +71,25 @@ def test_a_dry_run_changes_nothing(run: Run) -> None:
 def test_the_history_of_an_unknown_host_says_so(run: Run, config_file: Path) -> None:
     assert "ct200" in config_file.read_text()
     near = run("history", "ct20")
-    assert (near.exit_code, near.stdout) == (0, "")
-    assert "no change of ct20 was made from here" in near.stderr
+    assert (near.exit_code, near.stdout) == (ExitCode.USAGE, "")
+    assert near.stderr.startswith("error: no change of ct20 was made from here, and")
     assert "no host of this name is configured; did you mean 'ct200'?" in near.stderr
     far = run("history", "xyz", "--json")
-    assert json.loads(far.stdout) == []
+    assert (far.exit_code, far.stdout) == (ExitCode.USAGE, "")
     assert "no host of this name is configured (configured: ct200, mine" in far.stderr
-    configured = run("history", "ct200", "--unit", "llm")
+    configured = run("history", "ct200", "--unit", "llm", "--json")
+    assert (configured.exit_code, json.loads(configured.stdout)) == (0, [])
     assert configured.stderr == "no change of llm on ct200 was made from here\n"
+
+
+def test_an_ssh_alias_that_was_changed_has_a_history(run: Run) -> None:
+    store = Store.open()
+    (record,) = store.reconfigurations.history("demo", simulated=True)
+    store.reconfigurations.put(
+        msgspec.structs.replace(record, id="2", host="alias", simulated=False)
+    )
+    store.close()
+    assert run("history", "alias").exit_code == 0
 
 
 def test_a_replaced_unit_is_gone_back_past_by_force_only(run: Run) -> None:
