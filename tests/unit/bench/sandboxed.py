@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import textwrap
 
 import psutil
 import pytest
@@ -16,6 +17,24 @@ from ddtui.bench.sandbox import Isolation, Sandbox, probe
 REQUIRED = "DDTUI_REQUIRE_HOST_TESTS"
 SECRET = 918273645
 """What the task below expects. Nothing leads to it: code that returns it was told, or found it."""
+FORKS = 300
+"""An attempt that a machine survives where nothing holds."""
+ATTEMPT = f"""
+import os, time
+def solve(_):
+    started = 0
+    for _ in range({FORKS}):
+        try:
+            if os.fork() == 0:
+                time.sleep(1)
+                os._exit(0)
+            started += 1
+        except OSError:
+            break
+    return started
+"""
+ALLOW_ALL = bytes.fromhex("06000000 0000ff7f")
+"""A filter that lets every call through."""
 TASK = Task(id="secret", prompt="Tell it.", entry="solve", tests=(Test([7], SECRET),))
 
 
@@ -33,6 +52,12 @@ async def found(level: str, monkeypatch: pytest.MonkeyPatch) -> Isolation:
             pytest.fail(f"{said}, and {REQUIRED} is set", pytrace=False)
         pytest.skip(said)
     return isolation
+
+
+async def returned(code: str, sandbox: Sandbox) -> bytes:
+    """What `solve(7)` of that code prints in the sandbox."""
+    ending = await sandbox.run(textwrap.dedent(code), "solve", [[7]], seconds=5.0)
+    return ending.output
 
 
 async def judged(code: str, sandbox: Sandbox, *, seconds: float = 10.0) -> Judged:
