@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ddtui.bench.spread import spread
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.measurement import Cell, Measurement, MeasurementState, Spread
-from ddtui.experiments.intervals import usable
+from ddtui.core.measurement import Cell, Measurement, MeasurementState
+from ddtui.experiments.pooling import pooled
 
 Key = tuple[object, ...]
 
@@ -107,7 +106,7 @@ def _group(key: Key, members: Sequence[Measurement]) -> Group:
         found = by_concurrency[concurrency]
         clean = [pair for pair in found if not pair[0].disturbed]
         kept = clean or found
-        cells.append(_pooled([cell for _, cell in kept]))
+        cells.append(pooled([cell for _, cell in kept]))
         counted.update(member.id for member, _ in kept)
         for member, _ in kept:
             reasons.update(dict.fromkeys(member.disturbed))
@@ -118,39 +117,3 @@ def _group(key: Key, members: Sequence[Measurement]) -> Group:
         counted=tuple(each.id for each in members if each.id in counted),
         disturbed=tuple(reasons),
     )
-
-
-def _pooled(cells: Sequence[Cell]) -> Cell:
-    """One cell of several: repeats together, counts added, the rest by the newest."""
-    newest = cells[-1]
-    if len(cells) == 1:
-        return newest
-    figures = {
-        field: _spread_of([getattr(each, field) for each in cells])
-        for field in Cell.__struct_fields__
-        if any(isinstance(getattr(each, field), Spread) for each in cells)
-    }
-    errors: dict[str, int] = {}
-    for cell in cells:
-        for what, count in cell.errors.items():
-            errors[what] = errors.get(what, 0) + count
-    return msgspec.structs.replace(
-        newest,
-        **figures,
-        requests=sum(each.requests for each in cells),
-        failed=sum(each.failed for each in cells),
-        stalled=sum(each.stalled for each in cells),
-        output_tokens=sum(each.output_tokens for each in cells),
-        seconds=sum(each.seconds for each in cells),
-        steady=all(each.steady for each in cells),
-        errors=errors,
-        notes=tuple(dict.fromkeys(note for cell in cells for note in cell.notes)),
-    )
-
-
-def _spread_of(figures: Sequence[Spread | None]) -> Spread | None:
-    known = [each for each in map(usable, figures) if each is not None]
-    values = [value for each in known for value in each.values]
-    if all(each.values for each in known):
-        return spread(values)
-    return known[-1] if known else None
