@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from ddtui.cli.output import table
+from collections.abc import Sequence
+
+from ddtui.cli.output import narrowed, table, terminal_width
 from ddtui.core.measurement import Cell, Measurement, Spread, Verdict
 
 _HEAD = (
-    *("at once", "tok/s each", "95 %", "tok/s total", "TTFT ms", "TPOT ms", "accepted", "step ms"),
+    *("at once", "tok/s each", "95 %", "total", "TTFT ms", "TPOT ms", "accepted", "step ms"),
     *("requests", "failed"),
 )
+_GIVE = ("requests", "step ms", "TTFT ms", "95 %", "total", "accepted")
+"""Columns that are left out where there is no room, the first one first."""
 
 
 def measurement_lines(measured: Measurement) -> list[str]:
-    """The whole of it, for a terminal."""
+    """The whole of it, for a terminal of its width; in full where the output is none."""
     simulated = " (simulated)" if measured.simulated else ""
     lines = [f"{measured.title or measured.configuration}{simulated}: {measured.state}"]
     if measured.cause:
         lines.append(f"  {measured.cause}")
     if measured.cells:
-        rows = [_HEAD, *(_row(cell) for cell in measured.cells)]
-        lines += table(rows, right=range(len(_HEAD)))
+        lines += _table(measured.cells)
         lines += [f"  {each.concurrency}: {note}" for each in measured.cells for note in each.notes]
     lines += _coding(measured)
     lines += [f"disturbed: {why}" for why in measured.disturbed]
     lines += _circumstances(measured)
     return [*lines, f"measurement {measured.id}"]
+
+
+def _table(cells: Sequence[Cell]) -> list[str]:
+    give = [(_HEAD.index(name), 0) for name in _GIVE]
+    head, *rows = narrowed([_HEAD, *map(_row, cells)], terminal_width(), give)
+    left_out = [name for name in _HEAD if name not in head]
+    words = [f"left out at this width: {', '.join(left_out)} (--json has everything)"]
+    return [*table([head, *rows], right=range(len(head))), *(words if left_out else [])]
 
 
 def _row(cell: Cell) -> tuple[str, ...]:
@@ -67,7 +78,8 @@ def _why(detail: str) -> str:
 def _circumstances(measured: Measurement) -> list[str]:
     told = measured.provenance
     gpus = f"{len(told.gpus)} x {told.gpus[0]}" if told.gpus else "GPUs not known"
-    parts = [f"{told.engine} {told.engine_version}".strip(), gpus]
+    engine = f"{told.engine} {told.engine_version}".strip()
+    parts = [engine or "engine not known", gpus]
     parts += [f"driver {told.driver}"] if told.driver else []
     if told.clocks_mhz is not None:
         parts.append(f"{told.clocks_mhz[0]:.0f}-{told.clocks_mhz[1]:.0f} MHz")
