@@ -70,24 +70,7 @@ async def measure_now(
         NotPossible, LinkRefused: The unit cannot be read, or the host not reached.
         StoreError: The measurement cannot be kept.
     """
-    watching = around.watching
-    launch = (await around.control.command()).launch
-    snapshot = watching.snapshot()
-    stands = standing(snapshot, launch, watching.engine)
-    if stands is not Standing.PROVED:
-        raise _not_proved(stands, snapshot, restart_due(launch, snapshot, watching.engine))
-    began = watching.clock()
-    measurement = Measurement(
-        id=uuid.uuid4().hex,
-        host=around.host.name,
-        simulated=around.host.simulated,
-        unit=around.unit(),
-        configuration=configuration_key(launch.argv, launch.environment),
-        title=_title(snapshot),
-        plan=plan,
-        began=began,
-        owner=this_process(),
-    )
+    launch, measurement = await _begun(around, plan)
     measuring = Measuring(
         around,
         measurement,
@@ -96,7 +79,7 @@ async def measure_now(
         on_progress=on_progress,
         on_cell=lambda cell: on_cell(cell_words(cell)),
     )
-    text = f"{around.who} since {stamp(began)}: a bench"
+    text = f"{around.who} since {stamp(measurement.began)}: a bench"
     state, cause = MeasurementState.COMPLETE, ""
     failure: HostError | None = None
     async with sole_runner(around.host, around.runner, text):
@@ -111,13 +94,35 @@ async def measure_now(
             state = MeasurementState.FAILED
         elif cause:
             state = MeasurementState.PARTIAL
+        ended = around.watching.clock()
         found = msgspec.structs.replace(
-            measuring.measurement, state=state, ended=watching.clock(), cause=cause, owner=None
+            measuring.measurement, state=state, ended=ended, cause=cause, owner=None
         )
         await asyncio.to_thread(around.measured.put, found)
     if failure is not None:
         raise failure
     return found
+
+
+async def _begun(around: Around, plan: BenchPlan) -> tuple[Launch, Measurement]:
+    """The configuration that is in force, and its measurement. Raises NotProved, HostError."""
+    watching = around.watching
+    launch = (await around.control.command()).launch
+    snapshot = watching.snapshot()
+    stands = standing(snapshot, launch, watching.engine)
+    if stands is not Standing.PROVED:
+        raise _not_proved(stands, snapshot, restart_due(launch, snapshot, watching.engine))
+    return launch, Measurement(
+        id=uuid.uuid4().hex,
+        host=around.host.name,
+        simulated=around.host.simulated,
+        unit=around.unit(),
+        configuration=configuration_key(launch.argv, launch.environment),
+        title=_title(snapshot),
+        plan=plan,
+        began=watching.clock(),
+        owner=this_process(),
+    )
 
 
 def _not_proved(stands: Standing, snapshot: Snapshot, due: str) -> NotProved:
