@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
@@ -27,6 +28,7 @@ from ddtui.control.reconfiguration import Step
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Change, Launch, Plan, Request
 from ddtui.core.load_history import LoadHistory
+from ddtui.experiments.presence import holder_of, presence_file
 from ddtui.hosts.base import HostError
 from ddtui.store import Store, StoreError
 from ddtui.ui.source import (
@@ -69,6 +71,8 @@ class ControlOfHost:
         self._trouble: ControlProblem | None = None
         self._left: ChangeRecord | None = None
         self._holder = ""
+        self._runner = ""
+        """Another process, which changes a simulated host of its own: its lock is not seen."""
         self._records: list[ChangeRecord] = []
         self._history: tuple[ReconfigurationView, ...] | None = None
         """Views of the records, made when they are first asked for."""
@@ -93,7 +97,8 @@ class ControlOfHost:
         if record is not None and here and (left is None or left.began < record.began):
             return view_of(record, self._said, self._question)
         # Not ended, and not carried on here: by another ddtui that has the lock, or by nobody.
-        return None if left is None else view_of(left, "", None, elsewhere=self._holder)
+        by = self._holder or self._runner
+        return None if left is None else view_of(left, "", None, elsewhere=by)
 
     @property
     def holder(self) -> str:
@@ -117,9 +122,10 @@ class ControlOfHost:
             self._holder = "" if with_us else await self._control.holder()
         except (HostError, StoreError) as error:
             raise _problem(error) from error
-        self._left = None
+        self._left, self._runner = None, ""
         if records and not records[0].ending and not with_us:
             self._left = records[0]
+            self._runner = await asyncio.to_thread(_other_runner, records[0])
 
     # ---- presets -------------------------------------------------------------------------------
 
@@ -250,6 +256,17 @@ class ControlOfHost:
             return await self._answer
         finally:
             self._question = self._answer = None
+
+
+def _other_runner(record: ChangeRecord) -> str:
+    """The process that carries a simulated host's change on, where that is another one."""
+    if not record.simulated:
+        return ""
+    try:
+        holder = holder_of(presence_file(record.host, simulated=True))
+    except OSError:
+        return ""  # not to be read: nobody is known
+    return "" if holder is None or holder.pid == os.getpid() else holder.words
 
 
 class _Changes:

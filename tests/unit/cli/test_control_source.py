@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import fcntl
 from pathlib import Path
 
+import msgspec
 import pytest
+from msgspec.structs import replace
 
 from ddtui.cli.control_source import ControlOfHost, view_of
 from ddtui.cli.preset_source import presets_for
@@ -12,7 +15,8 @@ from ddtui.config.load import load
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Request
 from ddtui.core.load_history import LoadHistory
-from ddtui.ui.source import ControlProblem, StepStatus
+from ddtui.experiments.presence import Holder, presence_file
+from ddtui.ui.source import ControlProblem, ReconfigurationView, StepStatus
 
 BEGAN = 1_790_000_000.0
 
@@ -66,8 +70,10 @@ class Controls:
         self.running = running
         self._history = history
 
+    lock = "jonas@laptop"
+
     async def holder(self) -> str:
-        return "jonas@laptop"
+        return self.lock
 
     async def history(self) -> list[ChangeRecord]:
         return self._history
@@ -118,3 +124,29 @@ def test_a_saved_preset_is_listed_and_a_broken_file_is_told(tmp_path: Path) -> N
     file.write_text("[presets.a]\nbudget = 'many'\n")
     with pytest.raises(ControlProblem, match="budget"):
         control.presets()
+
+
+async def test_a_change_that_another_process_makes_of_its_own_simulated_host_is_not_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DDTUI_DATA_DIR", str(tmp_path))
+    file = presence_file("demo", simulated=True)
+    file.parent.mkdir()
+    begun = replace(record("planned", "locked"), host="demo", simulated=True)
+    controls = Controls([begun])
+    controls.lock = ""
+    (tmp_path / "config.toml").touch()
+    control = source(controls, tmp_path)
+
+    async def seen() -> ReconfigurationView:
+        await control.look()
+        assert control.holder == ""  # nobody keeps this host from being changed
+        assert control.reconfiguration is not None
+        return control.reconfiguration
+
+    with file.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        held.write(msgspec.json.encode(Holder(pid=1, started=1.0, who="mara", since=1.0)))
+        held.flush()
+        assert not (await seen()).interrupted
+    assert (await seen()).interrupted
