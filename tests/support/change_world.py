@@ -16,7 +16,8 @@ from ddtui.control.reconfiguration import Limits
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.base import Host
-from tests.support.scripted_host import PORT, UNIT, Machine, Script, ScriptedHost, Watched
+from tests.support.scripted_host import ScriptedHost, Watched
+from tests.support.scripted_machine import PORT, UNIT, Machine, Script
 
 FRAGMENT = """[Service]
 ExecStart=/opt/venv/bin/python -m sglang.launch_server --model-path /models/kimi --port 30000 \\

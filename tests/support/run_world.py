@@ -30,7 +30,7 @@ from ddtui.experiments.runner import Runner
 from ddtui.hosts.base import Host
 from ddtui.store import Store
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import PORT, UNIT, Script
+from tests.support.scripted_machine import PORT, UNIT, Script
 
 BLOCK = "speculative-dflash-block-size"
 BATCH = 3.0

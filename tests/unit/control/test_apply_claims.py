@@ -21,7 +21,7 @@ from ddtui.core.snapshot import Verdict
 from ddtui.engines.sglang import SGLANG
 from tests.support.change_world import FRAGMENT as UNIT_TEXT
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import DROP_IN, FOREIGN, FRAGMENT, Script
+from tests.support.scripted_machine import DROP_IN, FOREIGN, FRAGMENT, Script
 from tests.support.virtual_time import in_virtual_time
 
 BLOCK = "speculative-dflash-block-size"

@@ -19,7 +19,7 @@ from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Request
 from ddtui.hosts.base import LinkDown, ProgramTimeout
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import DROP_IN, FRAGMENT, Script
+from tests.support.scripted_machine import DROP_IN, FRAGMENT, Script
 from tests.support.virtual_time import in_virtual_time
 
 SEEDS = 200

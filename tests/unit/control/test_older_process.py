@@ -13,7 +13,7 @@ from ddtui.core.samples import UnitSample, UnitStatus
 from ddtui.engines.sglang import SGLANG
 from ddtui.experiments.running import Standing, standing
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import DROP_IN, Script
+from tests.support.scripted_machine import DROP_IN, Script
 from tests.support.virtual_time import in_virtual_time
 
 BLOCK = "speculative-dflash-block-size"

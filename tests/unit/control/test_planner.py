@@ -17,7 +17,7 @@ from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.base import Completed, Host, LinkDown, Program
 from tests.support.change_world import FRAGMENT as TEXT
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import FRAGMENT, UNIT, Script
+from tests.support.scripted_machine import FRAGMENT, UNIT, Script
 from tests.support.virtual_time import in_virtual_time
 
 GIB = 2**30

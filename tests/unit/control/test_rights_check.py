@@ -18,7 +18,7 @@ from ddtui.core.launch import Finding, Level, Request
 from ddtui.hosts.base import Program
 from ddtui.hosts.local import LocalHost
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import UNIT, Script
+from tests.support.scripted_machine import UNIT, Script
 from tests.support.virtual_time import in_virtual_time
 
 BLOCK = Request(flags={"speculative-dflash-block-size": 16})

@@ -11,7 +11,7 @@ from ddtui.control.earlier import named
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Request
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import DROP_IN, Script
+from tests.support.scripted_machine import DROP_IN, Script
 from tests.support.virtual_time import in_virtual_time
 
 BLOCK = "speculative-dflash-block-size"

@@ -19,7 +19,7 @@ from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Request
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import Script
+from tests.support.scripted_machine import Script
 from tests.support.virtual_time import in_virtual_time
 
 LOAD = 600.0

@@ -12,7 +12,7 @@ from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Level, Request
 from tests.support.change_world import FRAGMENT as UNIT_TEXT
 from tests.support.change_world import ChangeWorld
-from tests.support.scripted_host import DROP_IN, FOREIGN, FRAGMENT, Script
+from tests.support.scripted_machine import DROP_IN, FOREIGN, FRAGMENT, Script
 from tests.support.virtual_time import in_virtual_time
 
 NOT_AS_WRITTEN = "unit-not-running-as-written"

@@ -10,7 +10,7 @@ import pytest
 from ddtui.store import Store
 from tests.support.run_stories import Story, Told
 from tests.support.run_world import RunWorld, store_in_memory
-from tests.support.scripted_host import Script
+from tests.support.scripted_machine import Script
 from tests.support.virtual_time import in_virtual_time
 
 

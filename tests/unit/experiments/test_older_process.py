@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.run_stories import PLAN, Told, at, states, when
 from tests.support.run_world import RunWorld
-from tests.support.scripted_host import Script
+from tests.support.scripted_machine import Script
 
 SERVICE = "[Service]\n"
 

@@ -15,7 +15,7 @@ from ddtui.core.launch import Request
 from ddtui.experiments.report import RunEvent
 from tests.support.run_stories import PLAN, Told, at, settings, states, when
 from tests.support.run_world import BLOCK, RunWorld
-from tests.support.scripted_host import DROP_IN, FRAGMENT, Script
+from tests.support.scripted_machine import DROP_IN, FRAGMENT, Script
 
 
 @pytest.mark.parametrize("step", ["planning", "loading", "measuring"])

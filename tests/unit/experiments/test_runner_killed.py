@@ -14,7 +14,7 @@ import pytest
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.store import Store
 from tests.support.run_world import BLOCK, RunWorld
-from tests.support.scripted_host import Script
+from tests.support.scripted_machine import Script
 from tests.support.virtual_time import in_virtual_time
 
 SEEDS = 200

@@ -18,7 +18,7 @@ from ddtui.experiments.single import NotProved, measure_now
 from ddtui.hosts.base import LinkRefused
 from tests.support.run_stories import PLAN, Told
 from tests.support.run_world import RunWorld
-from tests.support.scripted_host import Script
+from tests.support.scripted_machine import Script
 
 SERVICE = "[Service]\n"
 
