@@ -192,7 +192,7 @@ def line(
     words, time_ink = time_words(experiment, view)
     row.put(words, _TIME, time_ink, right=True)
     if room := _notes_width(width):
-        row.add(_GAP).extend(_notes_row(experiment, view).cut(room))
+        row.add(_GAP).extend(_notes_row(experiment, view, room))
     return row.cut(width)
 
 
@@ -323,14 +323,17 @@ def time_words(experiment: Experiment, view: QueueView) -> tuple[str, Ink]:
     return f"in {span(leg.ends)}", Ink.TEXT
 
 
-def _notes_row(experiment: Experiment, view: QueueView) -> Row:
+def _notes_row(experiment: Experiment, view: QueueView, room: int) -> Row:
+    """The first that is to be noted, and of the others what has room; warnings first."""
     result = view.results.get(experiment.id)
-    words = noted(experiment)
-    if experiment.id in view.moved:
-        return Row("other base", Ink.WARN).add("".join(f", {each}" for each in words), Ink.LABEL)
-    if result is None or not result.disturbed:
-        return Row(", ".join(words), Ink.LABEL)
-    return Row("disturbed", Ink.WARN).add("".join(f", {each}" for each in words), Ink.LABEL)
+    warnings = ["other base"] * (experiment.id in view.moved)
+    warnings += ["disturbed"] * (result is not None and result.disturbed)
+    words = [(each, Ink.WARN) for each in warnings]
+    words += [(each, Ink.LABEL) for each in noted(experiment)]
+    row = Row()
+    for word, ink in words:
+        _add_whole(row, Row(f", {word}" if row.width else word, ink), room)
+    return row
 
 
 def noted(experiment: Experiment) -> list[str]:
@@ -351,48 +354,3 @@ def places(experiments: Iterable[Experiment]) -> dict[str, int]:
     """The place in the queue, from 1, of everything that has not ended."""
     there = [each.id for each in experiments if each.state not in ENDED]
     return {each: place for place, each in enumerate(there, 1)}
-
-
-# ---- the monitor ---------------------------------------------------------------------------------
-
-
-def line_row(view: QueueView, width: int, glyphs: Glyphs) -> Row:
-    """The queue in one line: what runs or comes next, how many wait, when all is done."""
-    row = Row(" Queue ", Ink.TITLE)
-    if view.settings.paused:
-        row.add(" PAUSED ", Ink.WARN_BADGE).add(" ")
-    going_on = view.in_state(_State.RUNNING, _State.PENDING)
-    if going_on:
-        first = going_on[0]
-        symbol, ink = look_of(first, glyphs)
-        running = first.state is _State.RUNNING
-        row.add(f"{symbol} ", ink).add(f"{state_words(first)} " if running else "", ink)
-        row.add(first.title, Ink.STRONG if running else Ink.TEXT)
-    elif held := len(view.in_state(_State.HELD)):
-        row.add(f"{held} held", Ink.LABEL)
-    right = Row(f"  +{len(going_on) - 1}  " if len(going_on) > 1 else "  ", Ink.LABEL)
-    return row.with_right(right.extend(eta_row(view, None)).add(" "), width)
-
-
-def short_rows(view: QueueView, now: float, width: int, glyphs: Glyphs) -> list[Row]:
-    """The queue in short: what runs, the next two, when all is done."""
-    rows = []
-    going_on = view.in_state(_State.RUNNING, _State.PENDING)
-    for each in going_on[:3]:
-        symbol, ink = look_of(each, glyphs)
-        words, time_ink = time_words(each, view)
-        row = Row(f"{symbol} ", ink)
-        if each.state is _State.RUNNING:
-            row.add(f"{state_words(each)} ", ink)
-        row.add(each.title, Ink.STRONG if each.state is _State.RUNNING else Ink.TEXT)
-        rows.append(row.with_right(Row(words, time_ink), width))
-        progress = view.run.progress if each.state is _State.RUNNING else None
-        if progress is not None:
-            rows.append(Row("  ").add(progress_words(progress), Ink.LABEL).cut(width))
-    more = len(going_on) - 3
-    held = len(view.in_state(_State.HELD))
-    rest = [f"{more} more"] * (more > 0) + [f"{held} held"] * bool(held)
-    last = Row(", ".join(rest), Ink.LABEL)
-    total = eta_row(view, now if width >= 60 else None)
-    rows.append(last.with_right(total, width) if rest else total.cut(width))
-    return rows

@@ -9,7 +9,8 @@ from ddtui.core.experiment import Experiment, Match
 from ddtui.core.sweep import CONTROL
 from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.queue_questions import start_words
-from ddtui.ui.queue_rows import line, line_row, noted, who_row
+from ddtui.ui.queue_rows import line, noted, who_row
+from ddtui.ui.queue_short_rows import line_row
 from ddtui.ui.queue_source import RunPlan, RunView
 from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment
 from tests.ui.scenes import NOW, SCENES

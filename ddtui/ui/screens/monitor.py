@@ -9,7 +9,7 @@ from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.layout import Need, Part, Plan, alert_room, plan
 from ddtui.ui.messages import ChangeDismissed, PauseToggled
-from ddtui.ui.queue_rows import short_rows
+from ddtui.ui.queue_short_rows import short_rows
 from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown, loading

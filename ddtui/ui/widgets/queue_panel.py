@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from ddtui.ui.ink import Ink, Row
-from ddtui.ui.queue_rows import line_row, short_rows, who_row
+from ddtui.ui.queue_rows import who_row
+from ddtui.ui.queue_short_rows import line_row, short_rows
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Drawing, Panel
 
