@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ddtui.cli.output import narrowed, table, terminal_width
+from ddtui.cli.output import narrowed, table, terminal_width, wrapped
 from ddtui.core.measurement import Cell, Measurement, Spread, Verdict
 
 _HEAD = (
@@ -23,10 +23,12 @@ def measurement_lines(measured: Measurement) -> list[str]:
         lines.append(f"  {measured.cause}")
     if measured.cells:
         lines += _table(measured.cells)
-        lines += [f"  {each.concurrency}: {note}" for each in measured.cells for note in each.notes]
-    lines += _coding(measured)
-    lines += [f"disturbed: {why}" for why in measured.disturbed]
-    lines += _circumstances(measured)
+    words = [f"  {each.concurrency}: {note}" for each in measured.cells for note in each.notes]
+    words += _coding(measured)
+    words += [f"disturbed: {why}" for why in measured.disturbed]
+    words += _circumstances(measured)
+    width = terminal_width()
+    lines += [line for each in words for line in wrapped(each, width, "    ")]
     return [*lines, f"measurement {measured.id}"]
 
 
