@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -147,13 +147,20 @@ def check(ddtui: Ddtui, host: GpuHost, before: int) -> None:
     assert not host.programs("ddtui:lock")
 
 
-def to_the_end(ddtui: Ddtui) -> None:
+def to_the_end(ddtui: Ddtui) -> list[Event]:
     process = runner(ddtui)
     try:
-        _, said = process.communicate(timeout=200)
+        events, said = process.communicate(timeout=200)
     finally:
         process.kill()
     assert process.returncode == 0, said
+    return [json.loads(each) for each in events.splitlines()]
+
+
+def check_cells(events: Iterable[Event]) -> None:
+    """No cell that was told as kept is measured again."""
+    cells = [(each["title"], each["text"][:10]) for each in events if each["what"] == "cell"]
+    assert len(cells) == len(set(cells)), cells
 
 
 def at(what: str, words: str) -> Callable[[Event], bool]:
@@ -164,24 +171,36 @@ def at(what: str, words: str) -> Callable[[Event], bool]:
     return wanted
 
 
+def boundary_of(event: Event) -> int:
+    """Which of the boundaries an event is; -1 for none."""
+    return next((n for n, each in enumerate(BOUNDARIES) if at(*each)(event)), -1)
+
+
+def from_boundary(number: int) -> Callable[[Event], bool]:
+    """A boundary, or a later one: a runner may get past it before it is dead, and tells it once."""
+    return lambda event: boundary_of(event) >= number
+
+
 @pytest.mark.timeout(600)
 def test_killed_at_every_step(host: GpuHost, ddtui: Ddtui) -> None:
     before, began = starts(host), time.monotonic()
     queue(ddtui)
-    killed, missed = 0, []
     # The first one needs no load: the boundaries of one that does are those of the second.
-    assert killed_at(ddtui, at("ended", ""))[0]
-    for boundary in BOUNDARIES:
-        came, events = killed_at(ddtui, at(*boundary))
-        killed += came
-        if not came:
-            missed.append((boundary, [each["what"] for each in events]))
+    came, told = killed_at(ddtui, at("ended", ""))
+    assert came
+    reached = set()
+    for number in range(len(BOUNDARIES)):
+        came, events = killed_at(ddtui, from_boundary(number))
+        told += events
+        if came:
+            reached.add(boundary_of(events[-1]))
         # What a killed runner has left is freed by the host itself.
-    to_the_end(ddtui)
+    check_cells([*told, *to_the_end(ddtui)])
     check(ddtui, host, before)
-    assert killed >= len(BOUNDARIES) - 2, missed
+    missed = [each for number, each in enumerate(BOUNDARIES) if number not in reached]
+    assert len(missed) <= 2, missed
     took = time.monotonic() - began
-    measured(f"3 measurements, 2 loads, the runner killed at {killed + 1} steps", took)
+    measured(f"3 measurements, 2 loads, the runner killed at {len(reached)} steps", took)
 
 
 @pytest.mark.timeout(400)
@@ -190,30 +209,31 @@ def test_killed_at_any_moment(host: GpuHost, ddtui: Ddtui, seed: int) -> None:
     chance = random.Random(seed)
     before, began = starts(host), time.monotonic()
     queue(ddtui)
-    reached = []
+    reached, told = [], list[Event]()
     for _ in range(SHARE):
-        ended, events, said = killed_after(ddtui, chance.uniform(0.0, chance.choice((3, 7, 14))))
-        if ended == 0:
+        status, events, said = killed_after(ddtui, chance.uniform(0.0, chance.choice((3, 7, 14))))
+        told += events
+        if status == 0:
             break  # it was faster
-        assert ended == -signal.SIGKILL, said
+        assert status == -signal.SIGKILL, said
         reached.append(place(events))
-    to_the_end(ddtui)
+    check_cells([*told, *to_the_end(ddtui)])
     check(ddtui, host, before)
     took = time.monotonic() - began
     measured(f"3 measurements, 2 loads, the runner killed at: {'; '.join(reached)}", took)
 
 
-def killed_after(ddtui: Ddtui, seconds: float) -> tuple[int, list[str], str]:
+def killed_after(ddtui: Ddtui, seconds: float) -> tuple[int, list[Event], str]:
     """Kill a runner so long after it has begun: its status, its events, and what it said."""
     process = runner(ddtui)
-    seen: list[str] = []
+    seen: list[Event] = []
     alarm = threading.Timer(seconds, process.kill)
     try:
         assert process.stdout is not None
         for line in process.stdout:
             if not seen:  # to begin takes long on a busy machine
                 alarm.start()
-            seen.append(line)
+            seen.append(json.loads(line))
         _, said = process.communicate(timeout=60)
         return process.returncode, seen, said
     finally:
@@ -221,9 +241,9 @@ def killed_after(ddtui: Ddtui, seconds: float) -> tuple[int, list[str], str]:
         process.kill()
 
 
-def place(events: list[str]) -> str:
-    """How far a runner had come, by its last whole event."""
-    last: Event = json.loads(next(each for each in reversed(events) if each.endswith("\n")))
+def place(events: list[Event]) -> str:
+    """How far a runner had come, by its last event."""
+    last = events[-1]
     words = last.get("step", "") if last["what"] == "step" else last.get("text", "")
     return f"{last['what']} {words.partition(':')[0]}".strip()
 
