@@ -25,7 +25,7 @@ from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
-from ddtui.experiments.leaving import Baseline
+from ddtui.experiments.leaving import baseline_of
 from ddtui.experiments.matching import Circumstances
 from ddtui.experiments.order import Item
 from ddtui.experiments.plan_known import circumstances, rate_of
@@ -80,14 +80,14 @@ def key_of(launch: Launch) -> str:
     return configuration_key(launch.argv, launch.environment)
 
 
-def base_of(settings: QueueSettings) -> Launch | None:
-    """What the queue's experiments are made on; None before it has begun."""
-    if not settings.baseline:
-        return None
-    try:
-        return msgspec.convert(settings.baseline, Baseline).launch
-    except msgspec.ValidationError:
-        return None  # the runner records it anew too
+def base_of(kept: Kept, now: Launch | None) -> Launch | None:
+    """What the queue's experiments are made on; None before it has begun.
+
+    `now`: the unit's configuration, where it is known.
+    """
+    found = baseline_of(kept.settings)
+    waiting = [each.id for each in kept.experiments if each.state in WAITING]
+    return found.launch if found is not None and found.lasts(now, waiting) else None
 
 
 class Known:
@@ -120,15 +120,16 @@ class Known:
         """Tokens per second that one request has got lately; None before that was seen."""
         return median(self._served) if self._served else None
 
-    async def base(self, settings: QueueSettings) -> Launch:
+    async def base(self, kept: Kept) -> Launch:
         """What experiments are made on. Raises HostError."""
-        return base_of(settings) or (await self._control.command()).launch
+        now = (await self._control.command()).launch
+        return base_of(kept, now) or now
 
     async def eta(self, kept: Kept, left: Callable[[Experiment], float | None]) -> QueueEta:
         """When what runs and waits ends; `left` gives the seconds of one that runs, if known."""
         going_on = [each for each in kept.experiments if each.state not in ENDED]
         self._launch = await self._read_launch() or self._launch
-        base = base_of(kept.settings) or self._launch
+        base = base_of(kept, self._launch) or self._launch
         await self._work_out(going_on, base)
         snapshot, source = self._source.snapshot_now(), self._source
         ready = snapshot.readiness.state is ReadinessState.READY
@@ -238,17 +239,17 @@ class Known:
                 self._prompts[plan.prompts] = _SOME_PROMPTS  # the bench itself says what is wrong
         return self._prompts[plan.prompts]
 
-    def values(self, settings: QueueSettings) -> Mapping[str, Value]:
+    def values(self, kept: Kept) -> Mapping[str, Value]:
         """Settings that the queue's experiments are made on, as far as they are known."""
-        base = base_of(settings) or self._launch
+        base = base_of(kept, self._launch) or self._launch
         if base is None:
             return {}
-        return values_on(base, self._launch or base, self._source, settings)
+        return values_on(base, self._launch or base, self._source, kept.settings)
 
     def circumstances(self, kept: Kept) -> Circumstances:
         """What bears on matching."""
-        base = base_of(kept.settings) or self._launch
-        values, key = self.values(kept.settings), "" if base is None else key_of(base)
+        base = base_of(kept, self._launch) or self._launch
+        values, key = self.values(kept), "" if base is None else key_of(base)
         return circumstances(values, kept.complete, key, kept.settings.in_force.limits)
 
 

@@ -58,7 +58,7 @@ class Previews:
             if sweep.combinations > MOST_TYPED:
                 return GridView(note=f"{sweep.combinations} combinations")
             presets = presets_for(self._loaded, self._source.name)
-            values = self._reader.known.values(kept.settings) if kept is not None else {}
+            values = self._reader.known.values(kept) if kept is not None else {}
             known = self._reader.known.circumstances(kept) if kept is not None else None
             return GridView(expansion=expand(sweep, presets.request, values, known))
         except ConfigError as error:
@@ -123,7 +123,7 @@ class Previews:
         kept = self._reader.kept
         if kept is None:
             return {}
-        values = self._reader.known.values(kept.settings)
+        values = self._reader.known.values(kept)
         measured = next((each for each in kept.measurements if each.id == old.measurement), None)
         return {**values, **knobs_known(old, kept.settings.in_force, measured)}
 

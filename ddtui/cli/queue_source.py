@@ -23,6 +23,7 @@ from ddtui.core.experiment import WAITING, Experiment, ExperimentState, Leave, P
 from ddtui.core.launch import Plan, Request
 from ddtui.core.samples import LinkState
 from ddtui.core.sweep import CONTROL
+from ddtui.experiments.leaving import baseline_of
 from ddtui.experiments.presence import ask_to_stop, presence_file
 from ddtui.experiments.queue import Queue
 from ddtui.experiments.runner import Runner
@@ -81,7 +82,7 @@ class QueueOfHost:
         if kept is None or found is None:
             raise ControlProblem("it is not in the queue any more")
         try:
-            base = await self._reader.known.base(kept.settings)
+            base = await self._reader.known.base(kept)
             return await self._control.plan(found.request, base)
         except HostError as error:
             raise problem_of(error) from error
@@ -232,7 +233,8 @@ class QueueOfHost:
                 f"{self._source.name} is not connected.", "It is tried again by itself."
             )
         waiting = view.in_state(ExperimentState.RUNNING, ExperimentState.PENDING)
-        if not waiting and not view.settings.baseline:
+        base = baseline_of(view.settings)
+        if not waiting and (base is None or base.left is not None):
             held = any(each.state in WAITING for each in view.experiments)
             what = "All that waits is held." if held else "The queue is empty."
             raise ControlProblem(what, "Release one, or add one.")

@@ -26,7 +26,7 @@ from ddtui.core.snapshot import ReadinessState
 from ddtui.core.sweep import Sweep
 from ddtui.experiments.eta import Estimate, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.grid import expand
-from ddtui.experiments.leaving import Baseline
+from ddtui.experiments.leaving import baseline_of
 from ddtui.experiments.order import Item
 from ddtui.experiments.plan_known import (
     circumstances,
@@ -86,7 +86,7 @@ async def _work_out(
     simulated = source.host.simulated
     kept = await asyncio.to_thread(_kept, store, source.name, simulated=simulated)
     launch = (await control.command()).launch
-    base = _base(kept.settings) or launch
+    base = _base(kept, launch)
     base_key, now_key = _key(base), _key(launch)
     snapshot = source.snapshot_now()
     values = values_on(base, launch, source, kept.settings)
@@ -177,14 +177,11 @@ def _kept(store: Store, host: str, *, simulated: bool) -> _Kept:
     )
 
 
-def _base(settings: QueueSettings) -> Launch | None:
-    """What the queue's experiments are made on; None before it has begun."""
-    if not settings.baseline:
-        return None
-    try:
-        return msgspec.convert(settings.baseline, Baseline).launch
-    except msgspec.ValidationError:
-        return None  # the runner records it anew too
+def _base(kept: _Kept, now: Launch) -> Launch:
+    """What the queue's experiments are made on: what is in force `now`, before it has begun."""
+    found = baseline_of(kept.settings)
+    waiting = [each.id for each in kept.waiting]
+    return found.launch if found is not None and found.lasts(now, waiting) else now
 
 
 def values_on(

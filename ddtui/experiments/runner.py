@@ -13,11 +13,12 @@ import msgspec
 from ddtui.bench.progress import Progress
 from ddtui.control.drop_in import stamp
 from ddtui.core.change_record import ChangeRecord, StepRecord
-from ddtui.core.experiment import Experiment, ExperimentState, InForce
+from ddtui.core.experiment import WAITING, Experiment, ExperimentState, InForce
 from ddtui.core.launch import Request
 from ddtui.experiments.leaving import (
     Baseline,
     Target,
+    baseline_of,
     done_since,
     leave_in,
     measurements_of,
@@ -175,12 +176,7 @@ class Runner:
 
     async def _anything(self) -> bool:
         """Whether something is pending, or was left running by a runner that is gone."""
-        host = self._around.host
-        found = await asyncio.to_thread(
-            self._around.queue.queue, host.name, simulated=host.simulated
-        )
-        wanted = {ExperimentState.PENDING, ExperimentState.RUNNING}
-        return any(each.state in wanted for each in found)
+        return bool(await self._ids(ExperimentState.PENDING, ExperimentState.RUNNING))
 
     async def _take(self) -> Experiment | None:
         """The one that a dead runner has left, at the step that it had reached; else the next."""
@@ -279,18 +275,12 @@ class Runner:
         settings = await asyncio.to_thread(
             self._around.queue.settings, host.name, simulated=host.simulated
         )
-        if not settings.baseline:
-            return None
-        try:
-            return msgspec.convert(settings.baseline, Baseline)
-        except msgspec.ValidationError as error:
-            log.warning("the baseline that was kept is unreadable and recorded anew: %s", error)
-            return None
+        return baseline_of(settings)
 
     async def _baseline(self) -> Baseline:
         """What was in force when the queue began: recorded once, before anything is changed."""
         known = await self._known_baseline()
-        if known is not None:
+        if known is not None and known.left is None:
             return known
         around = self._around
         while True:
@@ -303,6 +293,10 @@ class Runner:
             except (LinkDown, ProgramTimeout) as error:
                 self._wait_for(error.what)
                 await asyncio.sleep(AGAIN_AFTER)
+        if known is not None and known.lasts(launch, await self._ids(*WAITING)):
+            found = msgspec.structs.replace(known, left=None, held=())
+            await self._settings(baseline=msgspec.to_builtins(found))
+            return found
         found = Baseline(launch=launch, at=around.watching.clock(), unit=around.unit())
         host, snapshot = around.host, around.watching.snapshot()
         settings = await asyncio.to_thread(
@@ -315,7 +309,7 @@ class Runner:
     async def _leave(self) -> tuple[str, str]:
         """At the end of the queue: bring the unit to what the settings name, and prove it."""
         base = await self._known_baseline()
-        if base is None:
+        if base is None or base.left is not None:
             return "", ""  # nothing was run
         around, host = self._around, self._around.host
         settings = await asyncio.to_thread(
@@ -330,9 +324,26 @@ class Runner:
             trouble = f"{trouble}; and the baseline: {again}" if again else trouble
         if again:
             return "", trouble
-        await self._settings(baseline={}, in_force=InForce())
+        await self._end(base)
         self._tell("left", text=wanted.words)
         return wanted.words, trouble
+
+    async def _end(self, base: Baseline) -> None:
+        """Forget what the queue was made on; with something held it is kept for that."""
+        if held := await self._ids(ExperimentState.HELD):
+            with contextlib.suppress(HostError):  # then it is recorded anew, as for another queue
+                left = (await self._around.control.command()).launch
+                kept = msgspec.structs.replace(base, left=left, held=tuple(held))
+                await self._settings(baseline=msgspec.to_builtins(kept))
+                return
+        await self._settings(baseline={}, in_force=InForce())
+
+    async def _ids(self, *states: ExperimentState) -> list[str]:
+        host = self._around.host
+        found = await asyncio.to_thread(
+            self._around.queue.queue, host.name, simulated=host.simulated
+        )
+        return [each.id for each in found if each.state in states]
 
     async def _leave_in(self, wanted: Target, base: Baseline) -> str:
         self._see(step="leaving", detail=wanted.words)

@@ -1,0 +1,107 @@
+"""A queue of which something is held is not at its end yet, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from ddtui.core.experiment import Experiment, ExperimentState
+from ddtui.core.launch import Request
+from ddtui.experiments.leaving import baseline_of
+from tests.support.run_stories import PLAN, Told, settings, states
+from tests.support.run_world import BLOCK, RunWorld
+
+HELD, PENDING = ExperimentState.HELD, ExperimentState.PENDING
+LENGTH = Request(flags={"context-length": 2048})
+"""Says nothing of the block size."""
+
+
+def block_of(world: RunWorld, title: str) -> str:
+    (found,) = (each for each in world.measurements() if each.title == title)
+    argv = found.provenance.argv
+    return argv[argv.index(f"--{BLOCK}") + 1]
+
+
+async def first_run(world: RunWorld, leave: str = "last") -> Experiment:
+    """One is measured with block size 16 and stays loaded; one is held."""
+    settings(world, leave=leave)
+    world.add("a", PLAN, block=16)
+    held = world.add("b", PLAN, LENGTH)
+    world.kept.experiments.change(held.id, {PENDING}, state=HELD)
+    await world.runner().run()
+    assert world.block() == 16
+    return held
+
+
+def release(world: RunWorld, held: Experiment) -> None:
+    world.kept.experiments.change(held.id, {HELD}, state=PENDING)
+
+
+def kept_baseline(world: RunWorld) -> bool:
+    found = world.kept.experiments.settings(world.host.name, simulated=False)
+    return baseline_of(found) is not None
+
+
+def test_what_was_held_is_made_on_what_its_queue_began_with(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        held = await first_run(world)
+        assert kept_baseline(world)
+        release(world, held)
+        await world.runner().run()
+
+    world = told(story)
+    assert states(world) == ["done", "done"]
+    assert block_of(world, "b") == "8"
+    assert not kept_baseline(world)
+
+
+def test_the_best_is_that_of_the_whole_queue(told: Told) -> None:
+    """It was measured before the one that was held, and is loaded again."""
+
+    async def story(world: RunWorld) -> None:
+        release(world, await first_run(world, "best"))
+        ending = await world.runner().run()
+        assert ending.left == "the best one, a"
+
+    assert told(story).block() == 16
+
+
+def test_a_run_of_nothing_but_what_is_held_does_nothing(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        await first_run(world)
+        starts = world.machine.starts
+        ending = await world.runner().run()
+        assert (ending.done, ending.left, world.machine.starts) == (0, "", starts)
+
+    assert kept_baseline(told(story))
+
+
+@pytest.mark.parametrize(
+    ("change", "block"), [("the unit", "12"), ("nothing is held any more", "16")]
+)
+def test_another_queue_begins_with_what_is_in_force_then(
+    told: Told, change: str, block: str
+) -> None:
+    async def story(world: RunWorld) -> None:
+        held = await first_run(world)
+        if change == "the unit":
+            controller = world.around().control
+            await controller.apply(await controller.plan(Request(flags={BLOCK: 12})))
+            release(world, held)
+        else:
+            world.kept.experiments.change(held.id, {HELD}, state=ExperimentState.CANCELLED)
+            world.add("c", PLAN, LENGTH)
+        await world.runner().run()
+
+    world = told(story)
+    assert block_of(world, "b" if change == "the unit" else "c") == block
+    assert block_of(world, "a") == "16"
+
+
+def test_a_runner_that_dies_after_it_has_taken_the_queue_up_again(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        release(world, await first_run(world))
+        runner = world.runner()
+        await runner._baseline()  # what it does before it takes up the first one
+        await world.runner().run()
+
+    assert block_of(told(story), "b") == "8"
