@@ -85,8 +85,8 @@ demo: $(RUN_STAMP)
 test: lint
 	@echo "== pytest: units and screens"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/ui $(PYTEST_ARGS)
-	@echo "== pytest: on a real systemd host"
-	@$(BIN)/python -m pytest tests/host $(PYTEST_ARGS)
+	@echo "== pytest: on real systemd hosts"
+	@$(BIN)/python -m pytest -n 3 --dist loadfile tests/host $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP)
 	@echo "== ruff check"
