@@ -24,8 +24,8 @@ from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
+from ddtui.experiments.baseline import baseline_of
 from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
-from ddtui.experiments.leaving import baseline_of
 from ddtui.experiments.matching import Circumstances
 from ddtui.experiments.order import Item
 from ddtui.experiments.plan_known import circumstances, rate_of

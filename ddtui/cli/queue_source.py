@@ -23,7 +23,7 @@ from ddtui.core.experiment import WAITING, Experiment, ExperimentState, Leave, P
 from ddtui.core.launch import Plan, Request
 from ddtui.core.samples import LinkState
 from ddtui.core.sweep import CONTROL
-from ddtui.experiments.leaving import baseline_of
+from ddtui.experiments.baseline import baseline_of
 from ddtui.experiments.presence import ask_to_stop, presence_file
 from ddtui.experiments.queue import Queue
 from ddtui.experiments.runner import Runner

@@ -24,9 +24,9 @@ from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.snapshot import ReadinessState
 from ddtui.core.sweep import Sweep
+from ddtui.experiments.baseline import baseline_of
 from ddtui.experiments.eta import Estimate, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.grid import expand
-from ddtui.experiments.leaving import baseline_of
 from ddtui.experiments.order import Item
 from ddtui.experiments.plan_known import (
     circumstances,

@@ -122,7 +122,7 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     paused: bool = False
     """The runner takes up nothing more until it is released."""
     baseline: dict[str, Any] = {}
-    """What was in force when the queue began (`ddtui.experiments.leaving.Baseline`): the requests
+    """What was in force when the queue began (`ddtui.experiments.baseline.Baseline`): the requests
     of its experiments are made on it. Empty while no run of it has begun."""
     in_force: InForce = InForce()
     """As the host told it when a sweep was worked out, or when the queue began. Empty where it was

@@ -3,55 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
 from ddtui.control.journal import OnStep
-from ddtui.core.experiment import Experiment, ExperimentState, Leave, QueueSettings
+from ddtui.core.experiment import Experiment, ExperimentState, Leave
 from ddtui.core.launch import Launch, Request
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
 from ddtui.experiments.bringing import Bringing
 from ddtui.experiments.needs import Around
 from ddtui.experiments.running import Action, decide
-
-log = logging.getLogger(__name__)
-
-
-class Baseline(msgspec.Struct, frozen=True, kw_only=True):
-    """What was in force when a queue began; its experiments are made on it."""
-
-    launch: Launch
-    """With its secrets: it is kept in the store only."""
-    at: float
-    """Unix seconds when it was recorded: the queue's experiments began later."""
-    unit: str = ""
-    left: Launch | None = None
-    """What the unit was left in while something was held yet; None while the queue is worked on."""
-    held: tuple[str, ...] = ()
-    """Ids of what was held then: it is still of this queue."""
-
-    def lasts(self, now: Launch | None, waiting: Collection[str]) -> bool:
-        """Whether the queue goes on with it.
-
-        It does until all has ended; with something held it does as long as that waits and nobody
-        has changed the unit since. `now`: the unit's configuration, None where it is not known.
-        """
-        if self.left is None:
-            return True
-        return now in (None, self.left) and not set(self.held).isdisjoint(waiting)
-
-
-def baseline_of(settings: QueueSettings) -> Baseline | None:
-    """What the settings keep; None before the queue has begun, and where it cannot be read."""
-    if not settings.baseline:
-        return None
-    try:
-        return msgspec.convert(settings.baseline, Baseline)
-    except msgspec.ValidationError as error:
-        log.warning("the baseline that was kept is unreadable and recorded anew: %s", error)
-        return None
 
 
 class Target(msgspec.Struct, frozen=True):

@@ -297,11 +297,12 @@ class Queue:
         """Have a failed or cancelled experiment done once more; at the end, or at a place.
 
         It stays the same experiment, and its attempts go on counting. What is left of its last
-        measurement stays in the results; it gets a new one.
+        measurement stays in the results; it gets a new one. The configuration that it was stays
+        known, so that one made on something else by now is told.
         """
         fresh: dict[str, Any] = {
             "state": _State.PENDING,
-            **dict.fromkeys(("step", "configuration", "change", "measurement", "runner"), ""),
+            **dict.fromkeys(("step", "change", "measurement", "runner"), ""),
             **dict.fromkeys(("reused", "reloaded", "cancel", "cleared"), False),
             **dict.fromkeys(("began", "ended", "cause"), None),
         }

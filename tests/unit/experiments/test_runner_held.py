@@ -1,13 +1,18 @@
-"""A queue of which something is held is not at its end yet, in virtual time."""
+"""A queue of which something may be done yet is not at its end, in virtual time."""
 
 from __future__ import annotations
+
+import asyncio
 
 import pytest
 
 from ddtui.core.experiment import Experiment, ExperimentState
 from ddtui.core.launch import Request
-from ddtui.experiments.leaving import baseline_of
-from tests.support.run_stories import PLAN, Told, settings, states
+from ddtui.core.measurement import MeasurementState
+from ddtui.experiments.baseline import BaselineBook, baseline_of
+from ddtui.experiments.queue import Queue
+from ddtui.experiments.runners_queue import RunnersQueue
+from tests.support.run_stories import PLAN, Told, at, settings, states, when
 from tests.support.run_world import BLOCK, RunWorld
 
 HELD, PENDING = ExperimentState.HELD, ExperimentState.PENDING
@@ -16,7 +21,8 @@ LENGTH = Request(flags={"context-length": 2048})
 
 
 def block_of(world: RunWorld, title: str) -> str:
-    (found,) = (each for each in world.measurements() if each.title == title)
+    whole = [each for each in world.measurements() if each.state is MeasurementState.COMPLETE]
+    (found,) = (each for each in whole if each.title == title)
     argv = found.provenance.argv
     return argv[argv.index(f"--{BLOCK}") + 1]
 
@@ -100,8 +106,70 @@ def test_another_queue_begins_with_what_is_in_force_then(
 def test_a_runner_that_dies_after_it_has_taken_the_queue_up_again(told: Told) -> None:
     async def story(world: RunWorld) -> None:
         release(world, await first_run(world))
-        runner = world.runner()
-        await runner._baseline()  # what it does before it takes up the first one
+        around = world.around()
+        book = BaselineBook(around, RunnersQueue(around))
+        # What it does before it takes up the first one.
+        await book.begin(lambda _record, _step: None, lambda _words: None)
         await world.runner().run()
 
     assert block_of(told(story), "b") == "8"
+
+
+@pytest.mark.parametrize("cleared", [False, True])
+def test_what_is_retried_is_made_on_what_its_queue_began_with(told: Told, cleared: bool) -> None:
+    """The unit is left in block size 16 by the other one."""
+
+    async def story(world: RunWorld) -> None:
+        settings(world, leave="last")
+        again = world.add("b", PLAN, LENGTH)
+        world.add("a", PLAN, block=16)
+        when(world, at("step", "measuring"), lambda: world.kept.experiments.change(
+            again.id, {ExperimentState.RUNNING}, cancel=True))  # fmt: skip
+        await world.runner().run()
+        assert sorted(states(world)) == ["cancelled", "done"]
+        assert world.block() == 16
+        queue = Queue(world.kept, world.host.name, simulated=False, who="ada@desk")
+        if cleared:
+            queue.clear()
+        known = queue.find(again.id).configuration
+        assert known
+        assert queue.retry(again.id).configuration == known
+        await world.runner().run()
+
+    world = told(story)
+    assert block_of(world, "b") == "8"
+    assert not kept_baseline(world)
+
+
+def test_what_is_edited_after_the_end_is_made_on_what_its_queue_began_with(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        held = await first_run(world)
+        queue = Queue(world.kept, world.host.name, simulated=False, who="ada@desk")
+        queue.edit(held.id, Request(flags={"context-length": 1024}), title="b")
+        queue.release(held.id)
+        await world.runner().run()
+
+    assert block_of(told(story), "b") == "8"
+
+
+def test_a_wish_to_stop_is_heard_while_a_change_is_carried_on_before_the_first(told: Told) -> None:
+    """Another ddtui has died in the middle of it; loading takes minutes."""
+
+    async def story(world: RunWorld) -> None:
+        controller = world.around().control
+        plan = await controller.plan(Request(flags={BLOCK: 12}))
+        begun = asyncio.Event()
+        change = asyncio.create_task(controller.apply(plan, lambda _record, _step: begun.set()))
+        await begun.wait()
+        change.cancel()
+        await asyncio.gather(change, return_exceptions=True)
+        world.add("a", PLAN)
+        runner = world.runner()
+        when(world, at("change"), runner.ask_to_stop)
+        ending = await runner.run()
+        assert ending.stopped
+        assert await controller.unfinished() is not None
+        assert [each.attempts for each in world.experiments()] == [0]
+        await world.runner().run()
+
+    assert states(told(story)) == ["done"]

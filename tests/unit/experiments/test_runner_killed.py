@@ -12,6 +12,8 @@ import random
 import pytest
 
 from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.experiment import ExperimentState
+from ddtui.experiments.baseline import baseline_of
 from ddtui.store import Store
 from tests.support.run_world import BLOCK, RunWorld
 from tests.support.scripted_machine import Script
@@ -68,7 +70,11 @@ def check(world: RunWorld, undisturbed: RunWorld) -> None:
     assert world.block() == 8
     assert world.machine.http == 200
     assert not world.machine.locks
-    assert not world.kept.experiments.settings(world.host.name, simulated=False).baseline
+    kept = baseline_of(world.kept.experiments.settings(world.host.name, simulated=False))
+    failed = [each.id for each in world.experiments() if each.state is ExperimentState.FAILED]
+    assert kept is not None
+    assert kept.left is not None
+    assert list(kept.rest) == failed
 
 
 def test_an_undisturbed_run(undisturbed: RunWorld) -> None:

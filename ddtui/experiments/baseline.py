@@ -1,0 +1,138 @@
+"""What a queue's experiments are made on: what was in force when it began.
+
+It is recorded before anything is changed. Once all has ended it is forgotten, unless something of
+the queue may be done yet: what is held may be released, what failed or was cancelled may be
+retried. The same request made on what the queue has left would be another configuration.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable, Collection
+
+import msgspec
+
+from ddtui.control.journal import OnStep
+from ddtui.core.experiment import WAITING, Experiment, ExperimentState, InForce, QueueSettings
+from ddtui.core.launch import Launch
+from ddtui.experiments.needs import Around
+from ddtui.experiments.plan_known import in_force_now
+from ddtui.experiments.runners_queue import RunnersQueue
+from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
+
+AGAIN_AFTER = 2.0
+"""Seconds after which a host that did not answer is asked again."""
+_MAY_BE_RETRIED = frozenset({ExperimentState.FAILED, ExperimentState.CANCELLED})
+
+log = logging.getLogger(__name__)
+
+
+class Baseline(msgspec.Struct, frozen=True, kw_only=True):
+    """What was in force when a queue began."""
+
+    launch: Launch
+    """With its secrets: it is kept in the store only."""
+    at: float
+    """Unix seconds when it was recorded: the queue's experiments began later."""
+    unit: str = ""
+    left: Launch | None = None
+    """What the unit was left in once all had ended; None while the queue is worked on."""
+    rest: tuple[str, ...] = ()
+    """Ids of what might be done yet then: it is still of this queue."""
+    in_force: InForce = InForce()
+    """What the queue's settings said of it when all had ended."""
+
+    def lasts(self, now: Launch | None, waiting: Collection[str]) -> bool:
+        """Whether the queue goes on with it.
+
+        It does until all has ended; then as long as some of the rest waits and nobody has changed
+        the unit since. `now`: the unit's configuration, None where it is not known.
+        """
+        if self.left is None:
+            return True
+        return now in (None, self.left) and not set(self.rest).isdisjoint(waiting)
+
+    def may_do_yet(self, experiment: Experiment) -> bool:
+        """Whether an experiment that does not run is of this queue, and may still be done."""
+        if experiment.state in WAITING:
+            return True
+        ended_here = (experiment.ended or 0.0) >= self.at
+        return experiment.state in _MAY_BE_RETRIED and ended_here
+
+
+def baseline_of(settings: QueueSettings) -> Baseline | None:
+    """What the settings keep; None before the queue has begun, and where it cannot be read."""
+    if not settings.baseline:
+        return None
+    try:
+        return msgspec.convert(settings.baseline, Baseline)
+    except msgspec.ValidationError as error:
+        log.warning("the baseline that was kept is unreadable and recorded anew: %s", error)
+        return None
+
+
+class BaselineBook:
+    """Records a host's baseline for its runner. All raise StoreError."""
+
+    def __init__(self, around: Around, queue: RunnersQueue) -> None:
+        self._around = around
+        self._queue = queue
+
+    async def of_this_run(self) -> Baseline | None:
+        """What the queue is worked on with; None where it was not begun, or all has ended."""
+        found = baseline_of(await self._queue.settings())
+        return found if found is not None and found.left is None else None
+
+    async def begin(self, on_step: OnStep, say: Callable[[str], None]) -> Baseline:
+        """The queue's own one; recorded now where it has none.
+
+        Raises NotPossible, ActionFailed, LinkRefused.
+        """
+        settings = await self._queue.settings()
+        known = baseline_of(settings)
+        if known is not None and known.left is None:
+            return known
+        launch = await self._in_force(on_step, say)
+        if known is not None and known.lasts(launch, await self._queue.ids(*WAITING)):
+            found = msgspec.structs.replace(known, left=None, rest=())
+            await self._record(found, known.in_force)
+            return found
+        around = self._around
+        found = Baseline(launch=launch, at=around.watching.clock(), unit=around.unit())
+        snapshot, engine = around.watching.snapshot(), around.watching.engine
+        in_force = in_force_now(launch, engine, snapshot, settings.in_force)
+        await self._record(found, in_force)
+        return found
+
+    async def _record(self, found: Baseline, in_force: InForce) -> None:
+        await self._queue.change_settings(baseline=msgspec.to_builtins(found), in_force=in_force)
+
+    async def _in_force(self, on_step: OnStep, say: Callable[[str], None]) -> Launch:
+        """What the unit is configured as, once no change of it is under way any more."""
+        around = self._around
+        while True:
+            try:
+                await around.host.wait_live()
+                if await around.control.unfinished() is not None:
+                    await around.control.resume(on_step)
+                return (await around.control.command()).launch
+            except (LinkDown, ProgramTimeout) as error:
+                say(error.what)
+                await asyncio.sleep(AGAIN_AFTER)
+
+    async def end(self, base: Baseline) -> None:
+        """All has ended, and the unit is left in something: keep it for the rest, or forget it."""
+        everything = await self._queue.experiments(cleared=True)
+        rest = [each for each in everything if base.may_do_yet(each)]
+        if rest:
+            with contextlib.suppress(HostError):  # then it is recorded anew, as for another queue
+                left = (await self._around.control.command()).launch
+                known = (await self._queue.settings()).in_force
+                ids = tuple(each.id for each in rest)
+                kept = msgspec.structs.replace(base, left=left, rest=ids, in_force=known)
+                waits = any(each.state in WAITING for each in rest)
+                await self._record(kept, known if waits else InForce())
+                return
+        await self._queue.change_settings(baseline={}, in_force=InForce())
