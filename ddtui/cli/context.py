@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import clean, say
+from ddtui.cli.output import clean, in_local_time, say
 from ddtui.config.api_key import ApiKeyError
 from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, find_host
@@ -77,7 +77,7 @@ def _tell(error: Exception, *, debug: bool) -> ExitCode:
         say(f"error: {error}")
         return ExitCode.FAILED
     if isinstance(error, HostError):
-        say(f"error: {clean(error.what)}")
+        say(f"error: {clean(in_local_time(error.what))}")  # who has a lock has noted it in UTC
         for line in error.remedy.splitlines():
             say(f"       {clean(line)}")
         if isinstance(error, LinkRefused):

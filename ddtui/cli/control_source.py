@@ -15,7 +15,9 @@ import msgspec
 
 from ddtui.cli.changing import controller_for
 from ddtui.cli.live import Watched
+from ddtui.cli.output import in_local_time
 from ddtui.cli.preset_source import presets_for
+from ddtui.cli.problems import problem_of
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded, load
 from ddtui.config.preset_edit import save_preset
@@ -119,9 +121,9 @@ class ControlOfHost:
             records = await self._control.history()
             if records != self._records:  # it is kept here: it can be read without the host
                 self._records, self._history = records, None
-            self._holder = "" if with_us else await self._control.holder()
+            self._holder = "" if with_us else in_local_time(await self._control.holder())
         except (HostError, StoreError) as error:
-            raise _problem(error) from error
+            raise problem_of(error) from error
         self._left, self._runner = None, ""
         if records and not records[0].ending and not with_us:
             self._left = records[0]
@@ -180,14 +182,14 @@ class ControlOfHost:
         try:
             return await self._control.plan(request, rights=True)
         except (HostError, StoreError) as error:
-            raise _problem(error) from error
+            raise problem_of(error) from error
 
     async def rollback_plan(self) -> Plan:
         """See ControlSource."""
         try:
             return await self._control.rollback_plan()
         except (HostError, StoreError) as error:
-            raise _problem(error) from error
+            raise problem_of(error) from error
 
     def apply(self, plan: Plan) -> None:
         """See ControlSource."""
@@ -233,7 +235,7 @@ class ControlOfHost:
         try:
             await work
         except (HostError, StoreError) as error:
-            self._trouble = _problem(error)
+            self._trouble = problem_of(error)
         finally:
             self._question = self._answer = None
 
@@ -266,7 +268,7 @@ def _other_runner(record: ChangeRecord) -> str:
         holder = holder_of(presence_file(record.host, simulated=True))
     except OSError:
         return ""  # not to be read: nobody is known
-    return "" if holder is None or holder.pid == os.getpid() else holder.words
+    return "" if holder is None or holder.pid == os.getpid() else in_local_time(holder.words)
 
 
 class _Changes:
@@ -325,12 +327,6 @@ async def screen_control(source: Watched, loaded: Loaded) -> AsyncIterator[Contr
 def _read_again(loaded: Loaded) -> Loaded:
     """The configuration as its file is now: presets may have been saved, or edited."""
     return load(loaded.path.file if loaded.path.required or loaded.exists else None)
-
-
-def _problem(error: HostError | StoreError) -> ControlProblem:
-    if isinstance(error, StoreError):
-        return ControlProblem(f"{error.what}: {error.why}", error.remedy)
-    return ControlProblem(error.what, error.remedy)
 
 
 def view_of(

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from ddtui.bench.progress import Progress
+from ddtui.cli.problems import problem_of
 from ddtui.core.snapshot import History
 from ddtui.experiments.presence import holder_of
 from ddtui.experiments.report import RunEvent, RunnerView
@@ -179,12 +180,3 @@ def _cell_of(state: RunnerView) -> str:
     """What a curve is of."""
     experiment, progress = state.experiment, state.progress
     return f"{experiment.id if experiment else ''} {progress.cell if progress else ''}"
-
-
-def problem_of(error: HostError | StoreError | OSError) -> ControlProblem:
-    """A failure as the screens tell it."""
-    if isinstance(error, StoreError):
-        return ControlProblem(f"{error.what}: {error.why}", error.remedy)
-    if isinstance(error, OSError):
-        return ControlProblem(f"{error.strerror or error}: {error.filename or ''}".strip(": "))
-    return ControlProblem(error.what, error.remedy)

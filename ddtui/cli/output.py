@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import shutil
+import stat
 import sys
 import textwrap
 import time
@@ -50,14 +51,34 @@ def _local(utc: str) -> str:
 
 
 def say(text: str) -> None:
-    """Narrate on standard error."""
-    print(text, file=sys.stderr, flush=True)
+    """Narrate on standard error; to nobody once its terminal is gone."""
+    with _terminal_may_go(sys.stderr):
+        print(text, file=sys.stderr, flush=True)
 
 
 def emit(text: str) -> None:
-    """Print data on standard output. Where that cannot be written, says so and exits."""
-    with written():
+    """Print data on standard output. Where that cannot be written, says so and exits.
+
+    A terminal that is gone is no reason: what goes on is ended by SIGHUP, in good order.
+    """
+    with written(), _terminal_may_go(sys.stdout):
         print(text, flush=True)
+
+
+@contextmanager
+def _terminal_may_go(stream: TextIO) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno != errno.EIO or not stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):
+            raise
+        _to_nowhere(stream)
+
+
+def _to_nowhere(stream: TextIO) -> None:
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
 
 
 @contextmanager
@@ -72,9 +93,7 @@ def written() -> Iterator[None]:
         if error.errno not in _UNWRITABLE:
             raise
         say(f"error: cannot write the output: {error.strerror or error}")
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        _to_nowhere(sys.stdout)
         raise SystemExit(int(ExitCode.FAILED)) from error
 
 

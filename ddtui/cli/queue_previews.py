@@ -9,9 +9,9 @@ import msgspec
 
 from ddtui.bench.errors import BadPrompts
 from ddtui.bench.prompts import load_prompts
-from ddtui.cli.hosted_runner import problem_of
 from ddtui.cli.live import Watched
 from ddtui.cli.preset_source import presets_for
+from ddtui.cli.problems import problem_of
 from ddtui.cli.queue_asked import plan_named
 from ddtui.cli.queue_reader import QueueReader
 from ddtui.cli.queue_words import read_line

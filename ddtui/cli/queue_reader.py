@@ -8,8 +8,10 @@ from typing import TypeVar
 
 import msgspec
 
-from ddtui.cli.hosted_runner import HostedRunner, problem_of
+from ddtui.cli.hosted_runner import HostedRunner
 from ddtui.cli.live import Watched
+from ddtui.cli.output import in_local_time
+from ddtui.cli.problems import problem_of
 from ddtui.cli.queue_known import Kept, Known, best_of, read_kept, results_of
 from ddtui.control.controller import Controller, operator
 from ddtui.control.lock import lock_holder
@@ -152,7 +154,7 @@ class QueueReader:
         elif now - self._asked >= ELSEWHERE_EVERY and host.link.state is LinkState.LIVE:
             self._asked = now
             try:
-                self._hosted.elsewhere = await lock_holder(host, HOST_KEY)
+                self._hosted.elsewhere = in_local_time(await lock_holder(host, HOST_KEY))
             except HostError:
                 self._hosted.elsewhere = ""  # not known: a run would say so before it begins
 

@@ -8,8 +8,9 @@ from contextlib import asynccontextmanager
 
 from ddtui.bench.sandbox import probe
 from ddtui.cli.control_source import ControlOfHost
-from ddtui.cli.hosted_runner import HostedRunner, Listener, problem_of
+from ddtui.cli.hosted_runner import HostedRunner, Listener
 from ddtui.cli.live import Watched
+from ddtui.cli.problems import problem_of
 from ddtui.cli.queue_previews import Previews, config_problem
 from ddtui.cli.queue_reader import QueueReader
 from ddtui.cli.queue_words import Typed, read_line

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -21,6 +22,8 @@ from ddtui.config.errors import ConfigError
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
     from ddtui.experiments.report import Ending, OnEvent
+
+log = logging.getLogger(__name__)
 
 _Hidden = typer.Option("--report-to", hidden=True)
 LimitedOption = Annotated[
@@ -56,9 +59,9 @@ def run(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Run a host's experiments, one after the other, until the queue is empty.
 
-    What is queued may be changed meanwhile (`ddtui queue`). Ctrl+C and SIGTERM stop cleanly: the
-    cell under way is given up, all that is whole is kept, and the next run goes on from there; a
-    second one ends it at once. The engine is then left as it is.
+    What is queued may be changed meanwhile (`ddtui queue`). Ctrl+C, SIGTERM and a terminal that is
+    closed stop cleanly: the cell under way is given up, all that is whole is kept, and the next run
+    goes on from there; a second Ctrl+C ends it at once. The engine is then left as it is.
 
     Exit status: 0 all were done, 1 some failed or the unit could not be left as it should be, 7 the
     unit may not be changed, 8 somebody else runs them, 130 stopped before the end.
@@ -112,7 +115,9 @@ def _run(
     if ending.trouble:
         say(f"error: {clean(ending.trouble)}")
     if ending.stopped:
-        say(f"stopped; what is left is carried on by: ddtui run {clean(host)}")
+        words = f"stopped; what is left is carried on by: ddtui run {clean(host)}"
+        say(words)
+        log.info(words)  # there may be no terminal any more
         return ExitCode.INTERRUPTED
     return ExitCode.FAILED if ending.failed or ending.trouble else ExitCode.OK
 
@@ -146,22 +151,30 @@ async def _running(
 
 @contextmanager
 def stopped_by_signals(stop: Callable[[], object]) -> Iterator[None]:
-    """The first SIGINT or SIGTERM calls `stop`; a second one ends this process at once."""
-    loop, asked = asyncio.get_running_loop(), False
+    """The first SIGINT, SIGTERM or SIGHUP calls `stop`.
 
-    def heard() -> None:
+    A second SIGINT or SIGTERM ends this process at once. A second SIGHUP does nothing: a terminal
+    that is closed and its shell send one each. One that is ignored, as by nohup, stays so.
+    """
+    loop, asked = asyncio.get_running_loop(), False
+    heeded = [signal.SIGINT, signal.SIGTERM]
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        heeded.append(signal.SIGHUP)
+
+    def heard(which: signal.Signals) -> None:
         nonlocal asked
-        if asked:
+        if asked and which is not signal.SIGHUP:
             say("ended at once; what was kept is carried on by the next run")
             os._exit(ExitCode.INTERRUPTED)  # nothing else is waited for: all that counts is kept
-        asked = True
-        say("stopping: what is whole is kept, what is under way is given up (again: at once)")
-        stop()
+        if not asked:
+            asked = True
+            say("stopping: what is whole is kept, what is under way is given up (again: at once)")
+            stop()
 
-    for each in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(each, heard)
+    for each in heeded:
+        loop.add_signal_handler(each, heard, each)
     try:
         yield
     finally:
-        for each in (signal.SIGINT, signal.SIGTERM):
+        for each in heeded:
             loop.remove_signal_handler(each)
