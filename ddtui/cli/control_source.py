@@ -27,8 +27,9 @@ from ddtui.control.held import Remaining
 from ddtui.control.journal import ChangeStore
 from ddtui.control.outcome import Asked
 from ddtui.control.reconfiguration import Step
+from ddtui.control.simulated import GONE, is_anothers
 from ddtui.core.change_record import ChangeRecord, StepRecord
-from ddtui.core.launch import Change, Launch, Plan, Request
+from ddtui.core.launch import Change, Finding, Launch, Plan, Request
 from ddtui.core.load_history import LoadHistory
 from ddtui.experiments.presence import holder_of, presence_file
 from ddtui.hosts.base import HostError
@@ -126,8 +127,9 @@ class ControlOfHost:
             raise problem_of(error) from error
         self._left, self._runner = None, ""
         if records and not records[0].ending and not with_us:
-            self._left = records[0]
             self._runner = await asyncio.to_thread(_other_runner, records[0])
+            if self._runner or not is_anothers(records[0]):
+                self._left = records[0]
 
     # ---- presets -------------------------------------------------------------------------------
 
@@ -188,6 +190,13 @@ class ControlOfHost:
         """See ControlSource."""
         try:
             return await self._control.rollback_plan()
+        except (HostError, StoreError) as error:
+            raise problem_of(error) from error
+
+    async def against_restart(self) -> Sequence[Finding]:
+        """See ControlSource."""
+        try:
+            return await self._control.against_restart()
         except (HostError, StoreError) as error:
             raise problem_of(error) from error
 
@@ -337,6 +346,7 @@ def view_of(
     `elsewhere` is given for one that is not carried on here: who has the lock, empty for nobody.
     """
     cause = record.cause or {}
+    gone = is_anothers(record) and not record.ending and not elsewhere
     return ReconfigurationView(
         id=record.id,
         kind=record.kind,
@@ -360,7 +370,7 @@ def view_of(
             )
             for each in record.proofs
         ),
-        cause=str(cause.get("title", "")),
+        cause=str(cause.get("title", "")) or (GONE if gone else ""),
         evidence=tuple(map(str, cause.get("evidence", ()))),
         remedy=str(cause.get("remedy", "")),
         question=question,

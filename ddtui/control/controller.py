@@ -34,6 +34,7 @@ from ddtui.control.planner import Planner
 from ddtui.control.proof import deviations, restart_due
 from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.rights_check import RightsCheck
+from ddtui.control.simulated import is_anothers
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
@@ -113,12 +114,13 @@ class Controller:
     async def unfinished(self) -> ChangeRecord | None:
         """A change that was begun from here and has not ended: `resume` carries it on."""
         actions = self._actions_of()
-        return await asyncio.to_thread(
+        found = await asyncio.to_thread(
             self._store.unfinished,
             actions.host.name,
             actions.unit,
             simulated=actions.host.simulated,
         )
+        return None if found is None or is_anothers(found) else found
 
     async def look(self) -> Facts:
         """The unit as the host says that it is now. Raises HostError."""
@@ -396,6 +398,10 @@ class Controller:
                     f"systemd would not take the changed unit: {verified.errors[0]}",
                     "; ".join(verified.errors[1:4]),
                 )
+
+    async def against_restart(self) -> tuple[Finding, ...]:
+        """What speaks against a restart: a missing right. Raises NotPossible, HostError."""
+        return await self._rights.findings(self._actions_of())
 
     async def check_rights(self) -> None:
         """That nothing is missing to change the unit. Raises RightMissing, NotPossible."""

@@ -17,6 +17,8 @@ FOREIGN_MEMORY = 512 * 1024**2
 
 _SIMULATED = ("SGLANG_SIMULATE_ACC_LEN", "SGLANG_SIMULATE_ACC_METHOD")
 
+_UP = frozenset({"active", "activating", "reloading"})
+
 _Found = tuple[str, Severity, str]
 
 
@@ -117,5 +119,8 @@ def _unit(snapshot: Snapshot) -> Iterator[_Found]:
             text = f"acceptance is simulated by the engine ({pair.split('=', 1)[0]} is set)"
             yield "simulated-acceptance", Severity.WARNING, text
             break
+    if unit.older and unit.active_state in _UP:
+        text = f"the process may run with an older configuration ({unit.older[0]}): restart due"
+        yield "older", Severity.WARNING, text
     if unit.needs_daemon_reload:
         yield "reload", Severity.INFO, "unit files changed on disk: systemctl daemon-reload is due"

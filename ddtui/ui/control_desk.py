@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from time import monotonic
 from typing import Any
 
 from textual.app import App
 
 from ddtui.core.clock import Clock
-from ddtui.core.launch import Plan, Request
+from ddtui.core.launch import Finding, Plan, Request
 from ddtui.core.snapshot import Snapshot
 from ddtui.ui import format as fmt
 from ddtui.ui import questions
@@ -128,11 +128,7 @@ class ControlDesk(Asking):
 
     def restart(self) -> None:
         """Ask, and restart when that is confirmed."""
-
-        async def prepared() -> None:
-            return None
-
-        self._plan_and_ask("Restart", prepared, lambda _none, late: self._ask_restart(late))
+        self._plan_and_ask("Restart", self.control.against_restart, self._ask_restart)
 
     def decide(self) -> None:
         """Answer what is asked, or carry on what was interrupted."""
@@ -216,14 +212,16 @@ class ControlDesk(Asking):
 
         self._confirmed(words, self.control.rollback, late)
 
-    def _ask_restart(self, late: bool) -> None:
+    def _ask_restart(self, against: Sequence[Finding], late: bool) -> None:
         def words() -> Words:
             snapshot = self._snapshot()
             load = snapshot.load
             known = load is not None and load.finished and load.ended is not None
             seconds = load.ended - load.began if load is not None and load.ended else None
             expected = (seconds, "the last one") if known else (None, "")
-            return questions.restart_words(snapshot, self._clock(), expected, self.control.holder)
+            return questions.restart_words(
+                against, snapshot, self._clock(), self._glyphs, expected, self.control.holder
+            )
 
         self._confirmed(words, self.control.restart, late)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ddtui.core.launch import Plan
+from ddtui.core.launch import Finding, Level, Plan
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
@@ -130,17 +130,25 @@ def rollback_words(
 
 
 def restart_words(
-    snapshot: Snapshot, now: float, expected: tuple[float | None, str], holder: str
+    against: Sequence[Finding],
+    snapshot: Snapshot,
+    now: float,
+    glyphs: Glyphs,
+    expected: tuple[float | None, str],
+    holder: str,
 ) -> Words:
-    """Before the unit is restarted as it is configured."""
+    """Before the unit is restarted as it is configured. Without an action as in apply_words."""
     busy, requests = at_work(snapshot, now)
-    action = "" if holder else "Restart"
+    blocked = any(each.level is Level.ERROR for each in against)
+    action = "" if blocked or holder else "Restart"
 
     def body(width: int) -> Sequence[Row]:
         rows = _holder_rows(holder, width)
-        rows += wrapped("Nothing of its configuration changes.", width)
-        rows += _stop_rows(snapshot, requests, expected, width, busy=busy)
-        return rows
+        if not blocked:
+            rows += wrapped("Nothing of its configuration changes.", width)
+            rows += _stop_rows(snapshot, requests, expected, width, busy=busy)
+        findings = finding_rows(against, width, glyphs)
+        return [*rows, *(_gap(findings) if rows else findings)]
 
     return Words(
         title=f"Restart {unit_of(snapshot)} on {fmt.clean(snapshot.host)[:40]}",

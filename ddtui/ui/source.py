@@ -9,7 +9,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from ddtui.core.engine import Engine
-from ddtui.core.launch import Change, Launch, Plan, Request
+from ddtui.core.launch import Change, Finding, Launch, Plan, Request
 from ddtui.core.snapshot import Snapshot
 
 
@@ -200,6 +200,10 @@ class ControlSource(Protocol):
 
     async def rollback_plan(self) -> Plan:
         """What rolling back would change."""
+        ...
+
+    async def against_restart(self) -> Sequence[Finding]:
+        """What speaks against restarting the unit as it is configured."""
         ...
 
     def apply(self, plan: Plan) -> None:

@@ -236,6 +236,7 @@ class FakeControl:
         self.problem: ControlProblem | None = None
         self.trouble: ControlProblem | None = None
         self.against_rollback: tuple[Finding, ...] = ()
+        self.no_restart: tuple[Finding, ...] = ()
         self.back_to = self.undoes = ""
         """The changes that a rollback goes back to, and undoes."""
         self.plans = 0
@@ -276,6 +277,10 @@ class FakeControl:
         back = Change(ChangeKind.FLAG, "speculative-ddtree-budget", "16", "8")
         named = replace(plan, back_to=self.back_to, undoes=self.undoes)
         return replace(named, changes=(back,), findings=self.against_rollback)
+
+    async def against_restart(self) -> Sequence[Finding]:
+        await asyncio.sleep(0)
+        return self.no_restart
 
     def apply(self, plan: Plan) -> None:
         self.begun.append(("apply", plan.request))

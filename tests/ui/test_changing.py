@@ -121,6 +121,23 @@ async def test_rollback_and_restart_ask_first(key: str, begun: str) -> None:
         assert operator.control.begun == [begun]
 
 
+async def test_a_restart_for_which_a_right_is_missing_cannot_be_begun() -> None:
+    control = FakeControl()
+    line = "ops ALL=(root) NOPASSWD: /usr/bin/systemctl stop llm.service"
+    control.no_restart = (
+        Finding(Level.ERROR, "right-missing", "sudo does not allow it", "no password", line),
+    )
+    async with operating("idle", control) as operator:
+        await operator.press("R")
+        question = await operator.until_asked()
+        assert (question.words.action, question.words.cancel) == ("", "Close")
+        assert "sudo does not allow it" in operator.text()
+        assert "NOPASSWD" in operator.text()
+        await operator.settle(2.0)
+        await operator.press("escape")
+        assert control.begun == []
+
+
 async def test_a_rollback_names_the_change_that_it_goes_back_to() -> None:
     control = FakeControl()
     control.back_to, control.undoes = "change 04f2ab00 (apply wide)", "change caf91824 (apply)"

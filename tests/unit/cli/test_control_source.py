@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import time
 from pathlib import Path
 
 import msgspec
@@ -132,7 +133,7 @@ async def test_a_change_that_another_process_makes_of_its_own_simulated_host_is_
     monkeypatch.setenv("DDTUI_DATA_DIR", str(tmp_path))
     file = presence_file("demo", simulated=True)
     file.parent.mkdir()
-    begun = replace(record("planned", "locked"), host="demo", simulated=True)
+    begun = replace(record("planned", "locked", began=time.time()), host="demo", simulated=True)
     controls = Controls([begun])
     controls.lock = ""
     (tmp_path / "config.toml").touch()
@@ -150,3 +151,16 @@ async def test_a_change_that_another_process_makes_of_its_own_simulated_host_is_
         held.flush()
         assert not (await seen()).interrupted
     assert (await seen()).interrupted
+
+
+async def test_a_change_whose_simulated_host_is_gone_is_not_offered(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DDTUI_DATA_DIR", str(tmp_path))
+    (tmp_path / "config.toml").touch()
+    before = replace(record("planned", "locked"), host="demo", simulated=True)
+    control = source(Controls([before]), tmp_path)
+    await control.look()
+    assert control.reconfiguration is None
+    (shown,) = control.history
+    assert shown.cause == "its simulated host is gone"

@@ -12,7 +12,7 @@ from ddtui.core.samples import (
     UnitSample,
     UnitStatus,
 )
-from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
+from ddtui.core.snapshot import ReadinessState, Severity, Snapshot, Verdict
 from ddtui.engines import engine
 
 RUN = "b" * 32
@@ -93,3 +93,13 @@ def test_a_server_whose_port_is_anothers_is_not_ready_whatever_it_logs() -> None
     assert evidence["log"] is Verdict.AGAINST
     assert snapshot.diagnosis is not None
     assert snapshot.diagnosis.id == "http-port-taken"
+
+
+def test_a_process_that_is_older_than_its_unit_is_told() -> None:
+    why = "50-ddtui.conf was changed after it began"
+    (told,) = host_with(older=(why,)).snapshot(1003.0).alerts
+    assert (told.key, told.severity) == ("older", Severity.WARNING)
+    assert why in told.text
+    assert told.text.endswith("restart due")
+    stopped = host_with(older=(why,), active_state="inactive").snapshot(1003.0)
+    assert "older" not in {each.key for each in stopped.alerts}
