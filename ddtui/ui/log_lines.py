@@ -203,6 +203,8 @@ class LogLines:
 
     def publish(self) -> None:
         """Let `shown` hold what was found, and no more what the buffer has dropped."""
+        # Not in `step`, whose time may be over right after the last line.
+        self._forget(self._buffer.first)
         if self._anew is not None and self._ready:
             self._now, self._anew = self._anew, None
             self.generation += 1
@@ -236,7 +238,6 @@ class LogLines:
             if self._anew is None and self._filter.accepts(line, self._invocation):
                 self._fresh.append(line)
             yield
-        self._forget(buffer.first)
 
     def _refilter(self) -> Iterator[None]:
         anew = self._anew
@@ -323,7 +324,7 @@ class LogLines:
         to.shown.append(line)
 
     def _forget(self, first: int) -> None:
-        """Drop the lines that the buffer no longer keeps; `publish` drops them from view."""
+        """Drop the lines that the buffer no longer keeps."""
         gone = bisect_left(self._all, first, key=attrgetter("number"))
         for line in self._all[:gone]:
             self.polls -= line.noise

@@ -321,3 +321,14 @@ def test_a_log_that_is_read_later_than_it_is_written_says_by_how_much() -> None:
     assert seconds(NOW) == pytest.approx(30.0 + skew)
     assert lag.words(Shown(shot, NOW, shot.link)) == "30 s behind"
     assert seconds(NOW + 10.0) is None  # nothing arrives any more: it is not behind, it is quiet
+
+
+def test_time_that_is_over_right_after_the_last_line_keeps_no_dropped_ones() -> None:
+    world = World(*many(100), capacity=100)
+    world.buffer.extend(many(50, 100))
+    # As many as are read before the next look at the clock, and no time for more.
+    assert world.lines.step(-1.0)
+    assert not world.lines.busy
+    world.lines.publish()
+    assert world.lines.total == 100
+    assert world.lines.shown[0].number == 50
