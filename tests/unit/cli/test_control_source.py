@@ -10,7 +10,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from ddtui.cli.control_source import ControlOfHost, view_of
+from ddtui.cli.change_view import view_of
+from ddtui.cli.control_source import ControlOfHost
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.load import load
 from ddtui.core.change_record import ChangeRecord, StepRecord
