@@ -24,7 +24,7 @@ from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
-from ddtui.experiments.baseline import baseline_of
+from ddtui.experiments.baseline import made_on
 from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.matching import Circumstances
 from ddtui.experiments.order import Item
@@ -80,16 +80,6 @@ def key_of(launch: Launch) -> str:
     return configuration_key(launch.argv, launch.environment)
 
 
-def base_of(kept: Kept, now: Launch | None) -> Launch | None:
-    """What the queue's experiments are made on; None before it has begun.
-
-    `now`: the unit's configuration, where it is known.
-    """
-    found = baseline_of(kept.settings)
-    waiting = [each.id for each in kept.experiments if each.state in WAITING]
-    return found.launch if found is not None and found.lasts(now, waiting) else None
-
-
 class Known:
     """Works out what each experiment loads, on the host, and remembers it."""
 
@@ -123,13 +113,13 @@ class Known:
     async def base(self, kept: Kept) -> Launch:
         """What experiments are made on. Raises HostError."""
         now = (await self._control.command()).launch
-        return base_of(kept, now) or now
+        return made_on(kept.settings, kept.experiments, now) or now
 
     async def eta(self, kept: Kept, left: Callable[[Experiment], float | None]) -> QueueEta:
         """When what runs and waits ends; `left` gives the seconds of one that runs, if known."""
         going_on = [each for each in kept.experiments if each.state not in ENDED]
         self._launch = await self._read_launch() or self._launch
-        base = base_of(kept, self._launch) or self._launch
+        base = made_on(kept.settings, kept.experiments, self._launch) or self._launch
         await self._work_out(going_on, base)
         snapshot, source = self._source.snapshot_now(), self._source
         ready = snapshot.readiness.state is ReadinessState.READY
@@ -241,14 +231,14 @@ class Known:
 
     def values(self, kept: Kept) -> Mapping[str, Value]:
         """Settings that the queue's experiments are made on, as far as they are known."""
-        base = base_of(kept, self._launch) or self._launch
+        base = made_on(kept.settings, kept.experiments, self._launch) or self._launch
         if base is None:
             return {}
         return values_on(base, self._launch or base, self._source, kept.settings)
 
     def circumstances(self, kept: Kept) -> Circumstances:
         """What bears on matching."""
-        base = base_of(kept, self._launch) or self._launch
+        base = made_on(kept.settings, kept.experiments, self._launch) or self._launch
         values, key = self.values(kept), "" if base is None else key_of(base)
         return circumstances(values, kept.complete, key, kept.settings.in_force.limits)
 

@@ -24,7 +24,7 @@ from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.snapshot import ReadinessState
 from ddtui.core.sweep import Sweep
-from ddtui.experiments.baseline import baseline_of
+from ddtui.experiments.baseline import made_on
 from ddtui.experiments.eta import Estimate, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.grid import expand
 from ddtui.experiments.order import Item
@@ -86,7 +86,7 @@ async def _work_out(
     simulated = source.host.simulated
     kept = await asyncio.to_thread(_kept, store, source.name, simulated=simulated)
     launch = (await control.command()).launch
-    base = _base(kept, launch)
+    base = made_on(kept.settings, kept.waiting, launch) or launch
     base_key, now_key = _key(base), _key(launch)
     snapshot = source.snapshot_now()
     values = values_on(base, launch, source, kept.settings)
@@ -175,13 +175,6 @@ def _kept(store: Store, host: str, *, simulated: bool) -> _Kept:
         ),
         loads=store.loads.history(host, simulated=simulated),
     )
-
-
-def _base(kept: _Kept, now: Launch) -> Launch:
-    """What the queue's experiments are made on: what is in force `now`, before it has begun."""
-    found = baseline_of(kept.settings)
-    waiting = [each.id for each in kept.waiting]
-    return found.launch if found is not None and found.lasts(now, waiting) else now
 
 
 def values_on(

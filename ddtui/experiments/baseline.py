@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
@@ -71,6 +71,18 @@ def baseline_of(settings: QueueSettings) -> Baseline | None:
     except msgspec.ValidationError as error:
         log.warning("the baseline that was kept is unreadable and recorded anew: %s", error)
         return None
+
+
+def made_on(
+    settings: QueueSettings, experiments: Iterable[Experiment], now: Launch | None
+) -> Launch | None:
+    """What a queue's experiments are made on; None where that is what is in force.
+
+    `now`: the unit's configuration, where it is known.
+    """
+    found = baseline_of(settings)
+    waiting = [each.id for each in experiments if each.state in WAITING]
+    return found.launch if found is not None and found.lasts(now, waiting) else None
 
 
 class BaselineBook:
