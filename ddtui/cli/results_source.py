@@ -132,7 +132,7 @@ def _there_already(view: ResultsView, form: Form, file: Path) -> list[Path]:
     try:
         if file.is_dir():
             raise ResultsProblem("it is a folder: name a file in it")
-        return [each for each in files_of(view, form, file) if each.exists()]
+        return [each for each in files_of(view, form, file) if each.is_file()]
     except OSError as error:
         raise ResultsProblem(f"cannot be written: {error.strerror or error}") from error
 

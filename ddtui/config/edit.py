@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from tomlkit.items import Table
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import parse, read_text
 from ddtui.config.model import HostOptions, UiOptions, description, option_fields
+from ddtui.config.whole_file import is_replaced, write_whole
 
 Value = str | int | float | bool | list[str]
 
@@ -142,27 +142,17 @@ def _separate(document: tomlkit.TOMLDocument, hosts: Any) -> None:
 
 def replace_file(file: Path, text: str) -> Path | None:
     """Write a file whole or not at all; an older one is kept as `.bak`."""
-    target = file.resolve()  # a link, as dotfile managers make them, stays a link
+    target = Path(os.path.realpath(file))  # a link, as dotfile managers make them, stays a link
     kept = None
     try:
+        if not is_replaced(target):
+            raise ConfigError.of("is no file: nothing that is written there would be kept", file)
         target.parent.mkdir(parents=True, exist_ok=True)
         if target.exists():
             kept = target.with_name(target.name + ".bak")
             shutil.copy2(target, kept)
-        with tempfile.NamedTemporaryFile(
-            "w", encoding="utf-8", dir=target.parent, prefix=".ddtui-", delete=False
-        ) as new:
-            try:
-                new.write(text)
-                new.flush()
-                os.fsync(new.fileno())
-                if kept is not None:
-                    shutil.copymode(target, new.name)
-                Path(new.name).replace(target)
-            except BaseException:
-                Path(new.name).unlink(missing_ok=True)
-                raise
+        write_whole(target, text.encode(), private=True)
     except OSError as error:
-        where = error.filename or str(target)
-        raise ConfigError.of(f"cannot be written: {error.strerror} ({where})", file) from error
+        where, why = error.filename or str(target), error.strerror or str(error)
+        raise ConfigError.of(f"cannot be written: {why} ({where})", file) from error
     return kept

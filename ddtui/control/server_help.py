@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 
+from ddtui.config.whole_file import write_whole
 from ddtui.control.programs import HELP_LIMIT, SERVER_HELP
 from ddtui.core.redact import MASK
 from ddtui.core.text import clean
@@ -136,10 +136,8 @@ def _read(file: Path) -> ServerFlags | None:
 
 def _write(file: Path, flags: ServerFlags) -> None:
     """Keep them for the next time; without a cache everything else goes on."""
-    new = file.with_suffix(f".{os.getpid()}.new")
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        new.write_bytes(msgspec.json.encode(flags))
-        new.replace(file)
+        write_whole(file, msgspec.json.encode(flags))
     except OSError as error:
         log.warning("the server's flags are not kept: %s", error)

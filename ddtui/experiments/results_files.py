@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import enum
-import os
 from pathlib import Path
 
+from ddtui.config.whole_file import is_replaced, write_whole
 from ddtui.experiments.chart_data import AnyChart, charts_of
 from ddtui.experiments.export import csv_text, json_text
 from ddtui.experiments.markdown_report import markdown_text
@@ -36,7 +36,10 @@ def text_of(view: ResultsView, form: Form, now: float) -> str:
 
 
 def files_of(view: ResultsView, form: Form, file: Path) -> list[Path]:
-    """The files that `write` makes: the one named, and a report's charts beside it."""
+    """The files that `write` makes: the one named, and a report's charts beside it.
+
+    Raises OSError.
+    """
     charts = _pictures(view, file) if form is Form.MD else {}
     return [file, *(file.with_name(name) for name in charts)]
 
@@ -53,16 +56,14 @@ def write(view: ResultsView, form: Form, file: Path, now: float) -> list[Path]:
 
 
 def put(file: Path, text: str) -> Path:
-    """Write a file whole or not at all: beside it first. Raises OSError."""
-    beside = file.with_name(f".{file.name}.{os.getpid()}.new")
-    try:
-        # Line ends are the text's own: CSV has those of RFC 4180.
-        beside.write_text(text, encoding="utf-8", newline="")
-        beside.replace(file)
-    finally:
-        beside.unlink(missing_ok=True)
+    """Write a file whole or not at all. Raises OSError."""
+    # Line ends are the text's own: CSV has those of RFC 4180.
+    write_whole(file, text.encode())
     return file
 
 
 def _pictures(view: ResultsView, file: Path) -> dict[str, AnyChart]:
+    """Beside a file only: what a pipe or a device has beside it is nobody's to write."""
+    if not is_replaced(file):
+        return {}
     return {f"{file.stem}-{chart.name}.svg": chart for chart in charts_of(view)}
