@@ -15,7 +15,7 @@ from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, clean, emit, emit_json, say
 from ddtui.config.errors import ConfigError
-from ddtui.config.hosts import HostTarget, Reach, find_host, full_unit_name, known_hosts
+from ddtui.config.hosts import Reach, find_host, full_unit_name
 
 if TYPE_CHECKING:
     from ddtui.cli.live import Watched
@@ -218,6 +218,7 @@ def history(
     """
     with told(context) as options:
         from ddtui.cli.change_report import history_lines, record_report
+        from ddtui.cli.nothing_stored import refuse_unknown
         from ddtui.store import Store
 
         loaded = options.load()
@@ -230,24 +231,17 @@ def history(
                 unit="" if unit is None else full_unit_name(unit),
                 most=most,
             )
+            if not records:
+                of_what = f"{unit} on {target.name}" if unit else target.name
+                nothing = f"no change of {of_what} was made from here"
+                refuse_unknown(nothing, target, loaded.config, store)
+                say(clean(nothing))
         finally:
             store.close()
-        if not records:
-            _tell_that_nothing_is_recorded(target, unit, known_hosts(loaded.config))
         if as_json:
             emit_json([record_report(each) for each in records])
         elif records:
             emit("\n".join(history_lines(records)))
-
-
-def _tell_that_nothing_is_recorded(target: HostTarget, unit: str | None, known: list[str]) -> None:
-    """Raises ConfigError for a host that nothing here knows: its name may be wrong."""
-    of_what = f"{unit} on {target.name}" if unit else target.name
-    nothing = f"no change of {clean(of_what)} was made from here"
-    if target.reach is Reach.SSH and not target.configured:
-        near = f"; {target.hint}" if target.hint else f" (configured: {', '.join(known)})"
-        raise ConfigError.of(f"{nothing}, and no host of this name is configured{near}")
-    say(nothing)
 
 
 def _request(options: Options, host: str, preset: str | None, assignments: list[str]) -> Request:

@@ -38,9 +38,15 @@ def options_of(context: typer.Context) -> Options:
 def host_of(loaded: Loaded, name: str) -> HostTarget:
     """The host that was asked for; a likely misspelling is pointed out."""
     target = find_host(loaded.config, name)
-    if target.hint:
-        say(f"{name} is not in the configuration and is taken as an SSH alias; {target.hint}")
+    tell_hint(target)
     return target
+
+
+def tell_hint(target: HostTarget) -> None:
+    """Point out that a host's name is likely a misspelling, if it is."""
+    if target.hint:
+        name = target.name
+        say(f"{name} is not in the configuration and is taken as an SSH alias; {target.hint}")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption
-from ddtui.cli.context import told
+from ddtui.cli.context import tell_hint, told
 from ddtui.cli.output import Paint, clean, emit, emit_json, say, terminal_width
 from ddtui.cli.queue_options import (
     AfterOption,
@@ -29,6 +29,7 @@ from ddtui.cli.queue_options import (
 from ddtui.config.errors import ConfigError
 
 if TYPE_CHECKING:
+    from ddtui.config.hosts import HostTarget
     from ddtui.config.load import Loaded
     from ddtui.core.experiment import Experiment, Leave, QueueSettings
     from ddtui.experiments.queue import Queue
@@ -51,6 +52,7 @@ class _Named(msgspec.Struct, frozen=True):
 class _Opened(msgspec.Struct, frozen=True):
     """A queue that is open, with what verbs ask beside it."""
 
+    target: HostTarget
     queue: Queue
     store: Store
     loaded: Loaded
@@ -65,22 +67,26 @@ def queue(context: typer.Context, host: HostArgument) -> None:
 
 
 @contextmanager
-def _opened(context: typer.Context) -> Iterator[_Opened]:
-    """The queue of the host that was named; failures are told as every verb does."""
+def _opened(context: typer.Context, *, only_looks: bool = False) -> Iterator[_Opened]:
+    """The queue of the host that was named; failures are told as every verb does.
+
+    Of a misspelt host, what `only_looks` has to tell it itself.
+    """
     with told(context) as options:
-        from ddtui.cli.context import host_of
-        from ddtui.config.hosts import Reach
+        from ddtui.config.hosts import Reach, find_host
         from ddtui.control.controller import operator
         from ddtui.experiments.queue import Queue
         from ddtui.store import Store
 
         named = context.find_object(_Named)
         loaded = options.load()
-        target = host_of(loaded, named.host if named is not None else "")
+        target = find_host(loaded.config, named.host if named is not None else "")
+        if not only_looks:
+            tell_hint(target)
         store = Store.open()
         try:
             simulated = target.reach is Reach.DEMO
-            yield _Opened(Queue(store, target.name, simulated, operator()), store, loaded)
+            yield _Opened(target, Queue(store, target.name, simulated, operator()), store, loaded)
         finally:
             store.close()
 
@@ -98,12 +104,19 @@ def list_(
 
 
 def _list(context: typer.Context, *, everything: bool, as_json: bool) -> None:
-    with _opened(context) as opened:
+    with _opened(context, only_looks=True) as opened:
+        from ddtui.cli.nothing_stored import refuse_unknown
         from ddtui.cli.queue_report import queue_lines, queue_report
 
         # The version first: what changes in between makes it look old, never new.
         version, settings = opened.queue.version(), opened.queue.settings()
         found = opened.queue.listed(cleared=everything)
+        target = opened.target
+        if found:
+            tell_hint(target)
+        else:
+            nothing = f"nothing is queued on {target.name}"
+            refuse_unknown(nothing, target, opened.loaded.config, opened.store)
         if as_json:
             emit_json(queue_report(found, settings, version))
         else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption
-from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.context import Options, tell_hint, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import Paint, clean, emit, say, terminal_width
 
@@ -59,8 +59,8 @@ def results(
 
     It reads what is stored on this machine and speaks to no host.
 
-    Exit status: 0 shown, also where nothing was measured yet; 1 the store or the file failed; 2
-    there is no such baseline, sweep or concurrency.
+    Exit status: 0 shown, also where nothing was measured yet (then no file is written); 1 the store
+    or the file failed; 2 there is no such host, baseline, sweep or concurrency.
     """
     with told(context) as options:
         from ddtui.experiments.choosing import ResultsError
@@ -72,11 +72,12 @@ def results(
             if error.remedy:
                 say(f"       {clean(error.remedy)}")
             raise typer.Exit(ExitCode.USAGE) from error
-        if not view.rows:
-            say(f"nothing was measured on {clean(view.host)} yet: ddtui bench {clean(view.host)}")
         form = Format.JSON if as_json else form
         if out is None:
             emit(_text(view, form).rstrip("\r\n"))
+            return
+        if not view.rows:
+            say(f"{clean(str(out))} is not written: there is nothing to write")
             return
         try:
             written = _write(view, form, out.expanduser())
@@ -90,16 +91,18 @@ def results(
 def _stored(
     options: Options, host: str, baseline: str, sweep: str, concurrency: int | None
 ) -> ResultsView:
-    from ddtui.config.hosts import Reach
+    from ddtui.cli.nothing_stored import refuse_unknown
+    from ddtui.config.hosts import Reach, find_host
     from ddtui.experiments.interrupted import as_they_ended
     from ddtui.experiments.results import results_view
     from ddtui.store import Store
 
-    target = host_of(options.load(), host)
+    config = options.load().config
+    target = find_host(config, host)
     simulated = target.reach is Reach.DEMO
     store = Store.open()
     try:
-        return results_view(
+        view = results_view(
             target.name,
             as_they_ended(store.measurements.of_host(target.name, simulated=simulated)),
             store.experiments.queue(target.name, simulated=simulated, cleared=True),
@@ -108,6 +111,13 @@ def _stored(
             sweep=sweep,
             concurrency=concurrency,
         )
+        if view.rows:
+            tell_hint(target)
+        else:
+            nothing = f"nothing was measured on {target.name} yet"
+            refuse_unknown(nothing, target, config, store)
+            say(clean(f"{nothing}: ddtui bench {target.name}"))
+        return view
     finally:
         store.close()
 
@@ -127,8 +137,11 @@ def _text(view: ResultsView, form: Format) -> str:
 def _write(view: ResultsView, form: Format, file: Path) -> list[Path]:
     """Write a file, and a report's charts beside it. Raises OSError."""
     from ddtui.cli.results_table import table_lines
+    from ddtui.config.whole_file import is_replaced
     from ddtui.experiments.results_files import Form, put, write
 
+    if form is Format.MD and not is_replaced(file):
+        say("the charts are left out: a pipe or device has no files beside it")
     if form is not Format.TABLE:
         return write(view, Form(form.value), file, time.time())
     plain = Paint()

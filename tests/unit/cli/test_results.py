@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -187,12 +188,64 @@ def test_what_there_is_not(run: Run, options: list[str], what: str) -> None:
     assert result.stdout == ""
 
 
+@pytest.mark.usefixtures("config_file")
 def test_nothing_measured_yet(run: Run) -> None:
     result = run("results", "ct200")
     assert result.exit_code == 0
-    assert "nothing was measured on ct200 yet" in result.stderr
+    assert "nothing was measured on ct200 yet: ddtui bench ct200" in result.stderr
     assert json.loads(run("results", "ct200", "--json").stdout)["rows"] == []
     assert run("results", "ct200", "--format", "csv").stdout.startswith("host,simulated,title")
+
+
+@pytest.mark.usefixtures("config_file")
+@pytest.mark.parametrize("form", ["table", "csv", "json", "md", "svg"])
+def test_nothing_measured_is_written_nowhere(run: Run, tmp_path: Path, form: str) -> None:
+    file = tmp_path / "results"
+    file.write_text("of yesterday")
+    result = run("results", "ct200", "--format", form, "--out", str(file))
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert "results is not written: there is nothing to write" in result.stderr
+    assert file.read_text() == "of yesterday"
+
+
+@pytest.mark.parametrize("words", [["results", "ct20"], ["queue", "ct20"]])
+def test_an_unknown_host_is_an_error(run: Run, config_file: Path, words: list[str]) -> None:
+    assert "ct200" in config_file.read_text()
+    result = run(*words)
+    assert (result.exit_code, result.stdout) == (ExitCode.USAGE, "")
+    assert result.stderr.startswith("error: nothing ")
+    assert "and no host of this name is configured; did you mean 'ct200'?" in result.stderr
+    assert run(words[0], "ct200").exit_code == 0
+
+
+@pytest.mark.usefixtures("config_file")
+def test_an_alias_that_has_something_stored_is_known(run: Run) -> None:
+    for verb in ("results", "queue"):
+        assert run(verb, "alias").exit_code == ExitCode.USAGE
+    store = Store.open()
+    store.experiments.put([experiment(8, host="alias", measurement="")])
+    store.close()
+    for verb in ("results", "queue"):
+        assert run(verb, "alias").exit_code == 0
+
+
+@pytest.mark.usefixtures("stored")
+def test_a_pipe_gets_the_report_without_charts(run: Run, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    told = run("results", "ct200", "--format", "md", "--out", str(pipe))
+    assert told.exit_code == ExitCode.FAILED
+    assert "nobody reads this pipe: start its reader first" in told.stderr
+    reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    with os.fdopen(reading, "rb") as stream:
+        result = run("results", "ct200", "--format", "md", "--out", str(pipe))
+        text = stream.read().decode()
+    assert result.exit_code == 0
+    assert text.startswith("# Results of ct200")
+    assert "![" not in text
+    assert "the charts are left out" in result.stderr
+    assert pipe.is_fifo()
+    assert not list(tmp_path.glob("pipe*.svg"))
 
 
 def test_what_to_know_is_told_beneath(plain: Paint) -> None:
