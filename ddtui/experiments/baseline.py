@@ -38,7 +38,10 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds when it was recorded: the queue's experiments began later."""
     unit: str = ""
     left: Launch | None = None
-    """What the unit was left in once all had ended; None while the queue is worked on."""
+    """What the unit was left in once all had ended or a run was stopped; None while the queue is
+    worked on, and where that ended in no good order."""
+    stopped: bool = False
+    """Whether a run was stopped then, and the queue has not ended."""
     rest: tuple[str, ...] = ()
     """Ids of what might be done yet then: it is still of this queue."""
     in_force: InForce = InForce()
@@ -47,12 +50,15 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     def lasts(self, now: Launch | None, waiting: Collection[str]) -> bool:
         """Whether the queue goes on with it.
 
-        It does until all has ended; then as long as some of the rest waits and nobody has changed
-        the unit since. `now`: the unit's configuration, None where it is not known.
+        It does until all has ended; then as long as some of the rest waits. Where somebody has
+        changed the unit after a run, what that one wants counts. `now`: the unit's configuration,
+        None where it is not known.
         """
         if self.left is None:
             return True
-        return now in (None, self.left) and not set(self.rest).isdisjoint(waiting)
+        if now not in (None, self.left):
+            return False
+        return self.stopped or not set(self.rest).isdisjoint(waiting)
 
     def may_do_yet(self, experiment: Experiment) -> bool:
         """Whether an experiment that does not run is of this queue, and may still be done."""
@@ -92,10 +98,17 @@ class BaselineBook:
         self._around = around
         self._queue = queue
 
-    async def of_this_run(self) -> Baseline | None:
-        """What the queue is worked on with; None where it was not begun, or all has ended."""
+    async def at_the_end(self, on_step: OnStep, say: Callable[[str], None]) -> Baseline | None:
+        """What the queue was worked on with; None where it is not to be left in anything.
+
+        So it is where it was not begun, has ended already, or the unit was changed after a run was
+        stopped. Raises as `begin`.
+        """
         found = baseline_of(await self._queue.settings())
-        return found if found is not None and found.left is None else None
+        if found is None or found.left is None:
+            return found
+        lasts = found.stopped and found.lasts(await self._in_force(on_step, say), ())
+        return found if lasts else None
 
     async def begin(self, on_step: OnStep, say: Callable[[str], None]) -> Baseline:
         """The queue's own one; recorded now where it has none.
@@ -108,7 +121,7 @@ class BaselineBook:
             return known
         launch = await self._in_force(on_step, say)
         if known is not None and known.lasts(launch, await self._queue.ids(*WAITING)):
-            found = msgspec.structs.replace(known, left=None, rest=())
+            found = msgspec.structs.replace(known, left=None, rest=(), stopped=False)
             await self._record(found, known.in_force)
             return found
         around = self._around
@@ -134,6 +147,21 @@ class BaselineBook:
                 say(error.what)
                 await asyncio.sleep(AGAIN_AFTER)
 
+    async def stop(self) -> None:
+        """A run was stopped: keep what the unit is in now, so that a change by hand is noticed.
+
+        Not where a change is under way: the next run carries it on first.
+        """
+        found = baseline_of(await self._queue.settings())
+        if found is None or found.left is not None:
+            return
+        control = self._around.control
+        with contextlib.suppress(HostError):  # then the queue goes on with it in any case
+            if await control.unfinished() is None:
+                left = (await control.command()).launch
+                kept = msgspec.structs.replace(found, left=left, stopped=True)
+                await self._record(kept, (await self._queue.settings()).in_force)
+
     async def end(self, base: Baseline) -> None:
         """All has ended, and the unit is left in something: keep it for the rest, or forget it."""
         everything = await self._queue.experiments(cleared=True)
@@ -143,7 +171,9 @@ class BaselineBook:
                 left = (await self._around.control.command()).launch
                 known = (await self._queue.settings()).in_force
                 ids = tuple(each.id for each in rest)
-                kept = msgspec.structs.replace(base, left=left, rest=ids, in_force=known)
+                kept = msgspec.structs.replace(
+                    base, left=left, stopped=False, rest=ids, in_force=known
+                )
                 waits = any(each.state in WAITING for each in rest)
                 await self._record(kept, known if waits else InForce())
                 return

@@ -167,6 +167,8 @@ class Runner:
             await self._carry(experiment, base)
         if self._most is not None and taken >= self._most and not await self._anything():
             left, trouble = await self._leave()
+        if self._stopping:
+            await self._baselines.stop()
         ending = Ending(**self._counts, stopped=self._stopping, left=left, trouble=trouble)
         tell("finished", text=ending.words)
         return ending
@@ -239,7 +241,8 @@ class Runner:
 
     async def _leave(self) -> tuple[str, str]:
         """At the end of the queue: bring the unit to what the settings name, and prove it."""
-        base = await self._baselines.of_this_run()
+        end = self._baselines.at_the_end(self._telling.changed, self._telling.waits)
+        base = await self._unless_stopped(end, "baseline")
         if base is None:
             return "", ""  # nothing was run
         settings = await self._queue.settings()

@@ -173,3 +173,89 @@ def test_a_wish_to_stop_is_heard_while_a_change_is_carried_on_before_the_first(t
         await world.runner().run()
 
     assert states(told(story)) == ["done"]
+
+
+async def stopped(world: RunWorld, *, leave: str) -> None:
+    """A run that is stopped while its only experiment is measured, with block size 16."""
+    settings(world, leave=leave)
+    world.add("a", PLAN, block=16)
+    runner = world.runner()
+    when(world, at("cell"), runner.ask_to_stop)
+    ending = await runner.run()
+    assert ending.stopped
+    assert (world.block(), states(world)) == (16, ["pending"])
+
+
+def cancel_all(world: RunWorld) -> None:
+    for each in world.experiments():
+        world.kept.experiments.change(each.id, {PENDING}, state=ExperimentState.CANCELLED)
+
+
+async def by_hand(world: RunWorld, block: int) -> None:
+    controller = world.around().control
+    await controller.apply(await controller.plan(Request(flags={BLOCK: block})))
+
+
+def test_what_was_applied_by_hand_after_a_stop_is_not_undone(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        await stopped(world, leave="baseline")
+        cancel_all(world)
+        await by_hand(world, 12)
+        starts = world.machine.starts
+        ending = await world.runner().run()
+        assert (ending.left, world.machine.starts) == ("", starts)
+
+    assert told(story).block() == 12
+
+
+def test_what_is_added_after_that_is_made_on_it(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        await stopped(world, leave="last")
+        cancel_all(world)
+        await by_hand(world, 12)
+        world.add("c", PLAN, LENGTH)
+        await world.runner().run()
+
+    assert block_of(told(story), "c") == "12"
+
+
+def test_a_queue_that_was_stopped_and_cancelled_is_left_in_its_baseline(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        await stopped(world, leave="baseline")
+        cancel_all(world)
+        ending = await world.runner().run()
+        assert ending.left == "what was in force when the queue began"
+
+    world = told(story)
+    assert world.block() == 8
+    assert states(world) == ["cancelled"]
+
+
+def test_a_queue_that_was_stopped_goes_on_with_its_baseline(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        await stopped(world, leave="last")
+        world.add("c", PLAN, LENGTH)
+        await world.runner().run()
+
+    world = told(story)
+    assert states(world) == ["done", "done"]
+    assert block_of(world, "c") == "8"
+
+
+def test_a_run_of_a_paused_queue_takes_nothing_up_again(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        held = await first_run(world)
+        release(world, held)
+        settings(world, paused=True)
+        runner = world.runner()
+        runner.start()
+        await asyncio.sleep(20)
+        await runner.stop()
+        world.kept.experiments.change(held.id, {PENDING}, state=HELD)
+        await by_hand(world, 12)
+        settings(world, paused=False)
+        starts = world.machine.starts
+        await world.runner().run()
+        assert world.machine.starts == starts
+
+    assert told(story).block() == 12
