@@ -19,7 +19,7 @@ import msgspec
 
 from ddtui.bench.coding_statistics import flips, wilson_interval
 from ddtui.core.measurement import Cell, CodingResult, Spread
-from ddtui.experiments.grouping import Group, cell_at
+from ddtui.experiments.grouping import Group, that_count
 from ddtui.experiments.intervals import Ratio, drift, ratio, usable
 
 SMALLEST_DIFFERENCE = 0.01
@@ -103,8 +103,7 @@ def margin_of(groups: Iterable[Group], baseline: Group | None, concurrency: int)
 
 def drift_of(group: Group, concurrency: int) -> float | None:
     """Drift between the measurements of one configuration; None where there is but one."""
-    cells = (cell_at(each.cells, concurrency) for each in group.members if each.id in group.counted)
-    return drift([rate_of(cell)[1] for cell in cells if cell is not None])
+    return drift([rate_of(cell)[1] for _, cell in that_count(group.members, concurrency)])
 
 
 def rate_of(cell: Cell) -> tuple[str, Spread | None]:

@@ -17,11 +17,11 @@ import msgspec
 
 from ddtui.core.knobs import KNOBS
 from ddtui.core.measurement import Cell, Measurement, Spread
-from ddtui.experiments.comparison import CodingView, Comparison, Standing, compared, step_time
-from ddtui.experiments.grouping import cell_at
+from ddtui.experiments.comparison import CodingView, Comparison, Standing, step_time
 from ddtui.experiments.insights import Note
 from ddtui.experiments.intervals import Ratio, usable
 from ddtui.experiments.results import ResultsView, Row
+from ddtui.experiments.rows import node_use
 
 SCHEMA = 1
 """Grows when a key of the JSON changes its meaning; new keys alone do not make it grow."""
@@ -43,6 +43,9 @@ class RowDocument(msgspec.Struct, frozen=True, kw_only=True):
     knobs: dict[str, str]
     work: str
     comparison: Comparison
+    """At the concurrency of the document."""
+    comparisons: dict[int, Comparison]
+    """At each concurrency, by the margin of its own."""
     node_use: float | None
     step_time: Spread | None
     """At the concurrency of the document."""
@@ -73,6 +76,7 @@ class Document(msgspec.Struct, frozen=True, kw_only=True):
     concurrency: int
     baseline: str
     margin: float
+    margins: dict[int, float]
     waiting: int
     varying: tuple[str, ...]
     notes: tuple[Note, ...]
@@ -115,10 +119,10 @@ def _fields(view: ResultsView, row: Row, cell: Cell | None) -> Iterator[tuple[st
         ("state", row.state),
         ("concurrency", cell.concurrency if cell is not None else None),
     )
-    yield from _comparison(view, row, cell)
+    yield from _comparison(row, cell)
     for name in _FIGURES:
         yield from _figure(name, _figure_of(cell, name))
-    yield "node_use", row.node_use if cell is row.cell else getattr(cell, "node_use", None)
+    yield "node_use", node_use(cell, row.knobs) if cell is not None else None
     for name in ("requests", "failed", "stalled", "output_tokens", "steady"):
         yield name, getattr(cell, name, None)
     for name in ("server_rate", "server_acceptance", "server_ttft", "link_rtt"):
@@ -147,16 +151,12 @@ def _fields(view: ResultsView, row: Row, cell: Cell | None) -> Iterator[tuple[st
         yield f"knob_{name}", row.knobs.get(name)
     more = (f"{name}={value}" for name, value in row.knobs.items() if name not in KNOBS)
     yield "knobs_more", " ".join(more)
+    yield "margin", view.margins.get(cell.concurrency) if cell is not None else None
 
 
-def _comparison(view: ResultsView, row: Row, cell: Cell | None) -> Iterator[tuple[str, Value]]:
+def _comparison(row: Row, cell: Cell | None) -> Iterator[tuple[str, Value]]:
     """Against the baseline at the same concurrency, whichever the view is for."""
-    found = row.comparison
-    if cell is not None and not row.is_baseline and cell is not row.cell:
-        same = (each for each in view.rows if each.is_baseline and each.work == row.work)
-        other = next(same, None)
-        reference = None if other is None else cell_at(other.cells, cell.concurrency)
-        found = compared(cell, reference, view.margin)
+    found = row.comparison if cell is None else row.comparisons[cell.concurrency]
     verdict: Value = "failed" if row.state == "failed" else str(found.standing)
     yield "verdict", verdict
     for name in _RATIOS:

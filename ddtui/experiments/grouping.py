@@ -33,9 +33,7 @@ class Group(msgspec.Struct, frozen=True, kw_only=True):
     cells: tuple[Cell, ...]
     """One a concurrency, repeats pooled; lowest concurrency first."""
     counted: tuple[str, ...]
-    """Ids of the measurements whose cells are in."""
-    disturbed: tuple[str, ...]
-    """Why a cell may not be of this configuration alone; empty when none that counts is."""
+    """Ids of the measurements of which a cell is in; `that_count` says which are at one level."""
 
     @property
     def first(self) -> Measurement:
@@ -79,6 +77,17 @@ def cell_at(cells: Sequence[Cell], concurrency: int) -> Cell | None:
     return next((each for each in cells if each.concurrency == concurrency), None)
 
 
+def that_count(members: Iterable[Measurement], concurrency: int) -> list[tuple[Measurement, Cell]]:
+    """What counts at a concurrency: of whole measurements the undisturbed, else the disturbed."""
+    found = [
+        (member, cell)
+        for member in members
+        if member.state is not MeasurementState.FAILED
+        and (cell := cell_at(member.cells, concurrency)) is not None
+    ]
+    return [pair for pair in found if not pair[0].disturbed] or found
+
+
 def _key(measured: Measurement) -> Key:
     told = measured.provenance
     return (
@@ -93,27 +102,16 @@ def _key(measured: Measurement) -> Key:
 
 
 def _group(key: Key, members: Sequence[Measurement]) -> Group:
-    by_concurrency: dict[int, list[tuple[Measurement, Cell]]] = {}
-    for member in members:
-        if member.state is MeasurementState.FAILED:
-            continue
-        for cell in member.cells:
-            by_concurrency.setdefault(cell.concurrency, []).append((member, cell))
     cells: list[Cell] = []
     counted: set[str] = set()
-    reasons: dict[str, None] = {}
-    for concurrency in sorted(by_concurrency):
-        found = by_concurrency[concurrency]
-        clean = [pair for pair in found if not pair[0].disturbed]
-        kept = clean or found
+    for concurrency in sorted({cell.concurrency for each in members for cell in each.cells}):
+        if not (kept := that_count(members, concurrency)):
+            continue
         cells.append(pooled([cell for _, cell in kept]))
         counted.update(member.id for member, _ in kept)
-        for member, _ in kept:
-            reasons.update(dict.fromkeys(member.disturbed))
     return Group(
         key=key,
         members=tuple(members),
         cells=tuple(cells),
         counted=tuple(each.id for each in members if each.id in counted),
-        disturbed=tuple(reasons),
     )

@@ -17,7 +17,7 @@ from typing import Literal
 import msgspec
 
 from ddtui.experiments.comparison import Standing, compared, rate_of, standing_of
-from ddtui.experiments.grouping import cell_at
+from ddtui.experiments.grouping import that_count
 from ddtui.experiments.intervals import ratio
 from ddtui.experiments.knob_values import (
     TIED,
@@ -284,8 +284,5 @@ def _drift(rows: Sequence[Row], margin: float, concurrency: int) -> Iterator[Not
 
 def _rates(row: Row, concurrency: int) -> list[float]:
     """The rate of each measurement that counts, the oldest first."""
-    cells = (
-        cell_at(each.cells, concurrency) for each in row.measurements if each.id in row.counted
-    )
-    rates = (rate_of(cell)[1] for cell in cells if cell is not None)
+    rates = (rate_of(cell)[1] for _, cell in that_count(row.measurements, concurrency))
     return [each.median for each in rates if each is not None and each.median > 0]

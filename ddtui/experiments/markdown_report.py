@@ -191,6 +191,7 @@ def _row_lines(row: Row) -> Iterator[str]:
         verdict += f": {escaped(difference_interval(decides))}"
     why = found.why if found.standing is not Standing.BASELINE else ""
     yield verdict + (f". {escaped(why)}" if why else "")
+    yield from _elsewhere(row)
     yield f"work: {escaped(row.work)}"
     if row.cause:
         yield f"cause: {escaped(row.cause)}"
@@ -204,6 +205,17 @@ def _row_lines(row: Row) -> Iterator[str]:
     yield from (f"matched: {escaped(each)}" for each in row.matches)
     if row.left_out:
         yield f"secrets that the command lacks: {escaped(', '.join(row.left_out))}"
+
+
+def _elsewhere(row: Row) -> Iterator[str]:
+    """The verdicts at the concurrencies that the report is not for."""
+    shown = row.cell.concurrency if row.cell is not None else None
+    for concurrency, found in row.comparisons.items():
+        decides = found.user_rate if found.by == "user" else found.total_rate
+        if decides is not None and concurrency != shown:
+            where = f"at concurrency {concurrency}: **{escaped(found.standing)}**"
+            why = f". {escaped(found.why)}" if found.why else ""
+            yield f"{where}: {escaped(difference_interval(decides))}{why}"
 
 
 def _table(

@@ -38,6 +38,8 @@ class ResultsView(msgspec.Struct, frozen=True, kw_only=True):
     """Title of the row that the others are compared with; empty for none."""
     margin: float
     """Share beyond the interval below which a difference is a tie."""
+    margins: dict[int, float] = {}
+    """The same at every concurrency that something was measured at."""
     rows: tuple[Row, ...]
     """The baseline first, then by knobs; what failed comes last."""
     varying: tuple[str, ...]
@@ -83,11 +85,12 @@ def results_view(
         wanted = {each.measurement for each in queue}
         failed = [each for each in failed if each.id in wanted]
     at = _concurrency(groups, reference, concurrency)
-    margin = margin_of(groups, reference, at)
+    levels = {at, *(cell.concurrency for group in groups for cell in group.cells)}
+    margins = {level: margin_of(groups, reference, level) for level in sorted(levels)}
     around = Circumstances(
         host=host,
         concurrency=at,
-        margin=margin,
+        margins=margins,
         groups=tuple(groups),
         baseline=reference,
         experiments=tuple(queue),
@@ -101,10 +104,11 @@ def results_view(
         simulated=any(x.simulated for x in safe) or any(x.simulated for x in queue),
         concurrency=at,
         baseline=next((row.title for row in ordered if row.is_baseline), ""),
-        margin=margin,
+        margin=margins[at],
+        margins=margins,
         rows=tuple(ordered),
         varying=varying,
-        notes=notes_on(ordered, varying, margin, at, _beside(around, *of_host, good)),
+        notes=notes_on(ordered, varying, margins[at], at, _beside(around, *of_host, good)),
         waiting=sum(each.state not in ENDED for each in queue),
         sweep=sweep,
     )

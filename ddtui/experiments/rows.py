@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -11,6 +11,7 @@ from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.measurement import Cell, CodingResult, Measurement, MeasurementState, Spread
 from ddtui.experiments.choosing import experiments_of
 from ddtui.experiments.comparison import (
+    SMALLEST_DIFFERENCE,
     CodingView,
     Comparison,
     Standing,
@@ -19,7 +20,7 @@ from ddtui.experiments.comparison import (
     rate_of,
     step_time,
 )
-from ddtui.experiments.grouping import Group, cell_at, work_in_words, work_of
+from ddtui.experiments.grouping import Group, cell_at, that_count, work_in_words, work_of
 from ddtui.experiments.intervals import usable
 from ddtui.experiments.knob_values import in_words, numeric
 from ddtui.experiments.naming import value_text
@@ -46,6 +47,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     node_use: float | None = None
     """(acceptance length - 1) / budget."""
     comparison: Comparison
+    """At the concurrency that the view is for."""
+    comparisons: dict[int, Comparison] = {}
+    """At every concurrency that it was measured at, each by the margin of its own."""
     coding: CodingView | None = None
     load_seconds: float | None = None
     flags: tuple[str, ...] = ()
@@ -115,7 +119,8 @@ class Circumstances(msgspec.Struct, frozen=True):
 
     host: str
     concurrency: int
-    margin: float
+    margins: dict[int, float]
+    """By concurrency."""
     groups: tuple[Group, ...]
     baseline: Group | None
     experiments: tuple[Experiment, ...]
@@ -141,8 +146,12 @@ def measured_row(group: Group, around: Circumstances) -> Row:
         cells=group.cells,
         cell=cell,
         step_time=None if cell is None else step_time(cell),
-        node_use=_node_use(cell, newest),
-        comparison=_comparison(cell, group, reference, around),
+        node_use=None if cell is None else node_use(cell, newest.knobs),
+        comparison=_comparison(around.concurrency, group, reference, around),
+        comparisons={
+            each.concurrency: _comparison(each.concurrency, group, reference, around)
+            for each in group.cells
+        },
         coding=coding_view(coding, _coding_of(reference) if reference is not group else None),
         load_seconds=next(
             (
@@ -289,12 +298,13 @@ def _state(group: Group) -> RowState:
 
 
 def _comparison(
-    cell: Cell | None, group: Group, reference: Group | None, around: Circumstances
+    concurrency: int, group: Group, reference: Group | None, around: Circumstances
 ) -> Comparison:
     if reference is group:
         return Comparison(standing=Standing.BASELINE)
-    other = None if reference is None else cell_at(reference.cells, around.concurrency)
-    return compared(cell, other, around.margin)
+    other = None if reference is None else cell_at(reference.cells, concurrency)
+    margin = around.margins.get(concurrency, SMALLEST_DIFFERENCE)
+    return compared(cell_at(group.cells, concurrency), other, margin)
 
 
 def _coding_of(group: Group | None) -> CodingResult | None:
@@ -304,10 +314,9 @@ def _coding_of(group: Group | None) -> CodingResult | None:
     return next((each for each in judged if each.total), None)
 
 
-def _node_use(cell: Cell | None, newest: Measurement) -> float | None:
-    if cell is None:
-        return None
-    length, budget = usable(cell.acceptance_length), numeric(newest.knobs.get("budget", ""))
+def node_use(cell: Cell, knobs: Mapping[str, str]) -> float | None:
+    """(Acceptance length - 1) / budget; as the bench said it, where one is not known."""
+    length, budget = usable(cell.acceptance_length), numeric(knobs.get("budget", ""))
     if length is None or budget is None or budget < 1:
         return cell.node_use
     return (length.median - 1) / budget
@@ -316,10 +325,7 @@ def _node_use(cell: Cell | None, newest: Measurement) -> float | None:
 def _flags(group: Group, cell: Cell | None, reference: Group | None) -> Iterator[str]:
     if (state := _state(group)) != "measured":
         yield state
-    yield from (f"disturbed: {why}" for why in group.disturbed)
-    aside = [each for each in group.members if each.disturbed and each.id not in group.counted]
-    if aside:
-        yield f"{len(aside)} disturbed measurement{'s' if len(aside) > 1 else ''} left out"
+    yield from _disturbances(group, cell)
     counted = [each for each in group.members if each.id in group.counted]
     throttled = dict.fromkeys(why for each in counted for why in each.provenance.throttled)
     if throttled:
@@ -330,6 +336,20 @@ def _flags(group: Group, cell: Cell | None, reference: Group | None) -> Iterator
         own, its = group.newest.provenance, reference.newest.provenance
         if own.engine_version != its.engine_version:
             yield f"other engine version than the baseline: {own.engine_version or 'unknown'}"
+
+
+def _disturbances(group: Group, shown: Cell | None) -> Iterator[str]:
+    """Why a cell may not be of this configuration alone, first of the one that is shown."""
+    inside = set[str]()
+    for cell in sorted(group.cells, key=lambda each: each is not shown):
+        disturbed = [each for each, _ in that_count(group.members, cell.concurrency)]
+        inside.update(each.id for each in disturbed)
+        where = "" if cell is shown else f"at concurrency {cell.concurrency} "
+        for why in dict.fromkeys(why for each in disturbed for why in each.disturbed):
+            yield f"{where}disturbed: {why}"
+    aside = sum(bool(each.disturbed) and each.id not in inside for each in group.members)
+    if aside:
+        yield f"{aside} disturbed measurement{'s' if aside > 1 else ''} left out"
 
 
 def _failures(group: Group, around: Circumstances) -> Iterator[str]:
