@@ -223,18 +223,15 @@ fi
 """
     + HOW_STARTED
     + """
+set -f
 show() {
   out=$($ctl show --no-pager -p "$props" -- "$unit" 2>&1); rc=$?
   said=0 asked=0
-  pid=$nl$out; pid=${pid#*"$nl"MainPID=}; pid=${pid%%"$nl"*}
-  case $pid in ''|*[!0-9]*) pid=0 ;; esac
+  read_properties
   args=() # those of the manager's child first, which becomes the service a moment later
   [ ! -r "/proc/$pid/cmdline" ] || mapfile -d '' args 2>/dev/null < "/proc/$pid/cmdline"
   how_started
-  steady=$nl$out$nl${args[*]}$nl${start[*]}
-  for name in MemoryCurrent TasksCurrent; do
-    value=${steady#*"$nl$name="}; value=${value%%"$nl"*}; steady=${steady/"$nl$name=$value"/}
-  done
+  steady=$steady$nl${args[*]}$nl${start[*]}
   if [ "$steady" = "$last_steady" ]; then calm=$((calm + 1)); else calm=0 last_steady=$steady; fi
   whole="$rc:$out:${args[*]}:${start[*]}"
   if [ "$whole" = "$last_out" ]; then echo "@same ${EPOCHREALTIME/,/.}"; return; fi
@@ -247,7 +244,7 @@ show() {
   fi
   printf '%s\\n' "${frame[@]}" "@end"
 }
-last_out= last_steady= ran= ran_before= calm=0
+last_out= last_steady= ran= ran_before= undated= calm=0
 show
 while :; do
   if read -r -t 0.4 _; then quiet=0
@@ -260,6 +257,9 @@ while :; do
   # asking makes the manager run, which hides what else it does in that moment: after a change
   # it is asked until it has given the same answer twice more
   if [ $calm -lt 2 ] || [ $asked -ge 25 ] || [ "$ran" != "$ran_before" ] || [ -z "$ran" ]; then
+    # what the manager did may be of files
+    [ $calm -ge 2 ] && [ "$ran" = "$ran_before" ] || undated=1
+    [ -z "$undated" ] || [ $((SECONDS - dated_at)) -lt 2 ] || stale=1 undated=
     show; { read -r ran_before < "/proc/$manager/schedstat"; } 2>/dev/null
   elif [ $said -ge 5 ]; then echo "@same ${EPOCHREALTIME/,/.}"; said=0
   fi

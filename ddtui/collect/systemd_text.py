@@ -71,6 +71,8 @@ def unquote(word: str) -> str:
     """What bash's `printf %q` was given. Undecodable bytes become U+FFFD."""
     if word.startswith("$'") and word.endswith("'"):
         return _unescape(word[2:-1])
+    if not any(each in word for each in "\\'\""):
+        return word
     try:
         return "".join(shlex.split(word)) if word else ""
     except ValueError:

@@ -20,60 +20,97 @@ from ddtui.core.text import clean
 # Only variables that the unit itself sets are given with their values; of all others the names, and
 # nothing at all where a file of variables may hide what they were. INVOCATION_ID proves that it is
 # the environment of this start: a process may write over it, as it may over its command line.
+#
+# An environment may be large: it is read once a start, and whenever the unit or the dates of its
+# files are others. Nothing here may search a long text with `${x#*y}`, whose time is quadratic.
 HOW_STARTED = r"""
-value_of() {
-  value=$nl$out
-  case $value in
-    *"$nl$1="*) value=${value#*"$nl$1="}; value=${value%%"$nl"*} ;;
-    *) value= ;;
-  esac
+declare -A names in_files
+files=() dates=() environ=() files_of= environ_of= stale=1 dated_at=0 closed=
+read_properties() {
+  local line IFS=$nl
+  pid=0 id= fragment= drop_ins= environment= variable_files=() steady=
+  for line in $out; do
+    case $line in
+      MemoryCurrent=*|TasksCurrent=*) continue ;;
+      MainPID=*) pid=${line#*=} ;;
+      InvocationID=*) id=${line#*=} ;;
+      FragmentPath=*) fragment=${line#*=} ;;
+      DropInPaths=*) drop_ins=${line#*=} ;;
+      Environment=*) environment=${line#*=} ;;
+      EnvironmentFiles=?*) variable_files+=("${line#*=}") ;;
+    esac
+    steady=$steady$nl$line
+  done
+  case $pid in ''|*[!0-9]*) pid=0 ;; esac
+}
+list_files() {
+  local path each
+  files_of="$fragment$nl$drop_ins$nl${variable_files[*]}"
+  names=()
+  [ -z "$fragment" ] || names[$fragment]=1
+  for path in $drop_ins; do names[$path]=1; names[${path%/*}]=1; done
+  for path in "${variable_files[@]}"; do
+    for each in ${path% (ignore_errors=*}; do names[$each]=1; done
+  done
+  files=("${!names[@]}") stale=1
+}
+names_of_files() {
+  local path each name
+  in_files=() closed=
+  for path in "${variable_files[@]}"; do
+    for each in ${path% (ignore_errors=*}; do
+      if [ -r "$each" ]; then
+        while IFS== read -r name _ || [ -n "$name" ]; do
+          name=${name//[[:space:]]/}; [ -z "$name" ] || in_files[$name]=1
+        done < "$each"
+      else
+        case $path in *'yes)') [ -e "$each" ] || continue ;; esac
+        closed=1
+      fi
+    done
+  done
+}
+read_environ() {
+  local each name mine= variables=()
+  environ=()
+  names_of_files
+  [ -z "$closed" ] || return
+  mapfile -d '' variables 2>/dev/null < "/proc/$pid/environ"
+  for each in "${variables[@]}"; do [ "$each" != "INVOCATION_ID=$id" ] || mine=1; done
+  [ -n "$mine" ] || return
+  names=()
+  for each in $environment; do
+    case $each in *=*) name=${each%%=*}; name=${name##*[\"\'\$]}; names[x$name]=1 ;; esac
+  done
+  environ=("@environ")
+  for each in "${variables[@]}"; do
+    case $each in [A-Za-z_]*=*) name=${each%%=*} ;; *) continue ;; esac # else no name: a remnant
+    if [ -n "${in_files[$name]}" ]; then printf -v name %q "$name"; environ+=("+$name")
+    elif [ -n "${names[x$name]}" ]; then printf -v each %q "$each"; environ+=("=$each")
+    else printf -v name %q "$name"; environ+=("-$name")
+    fi
+  done
 }
 how_started() {
   start=()
   [ "$pid" != 0 ] || return
-  local path each name line id environment closed= mine= in_files=" " files=() variables=()
-  value_of FragmentPath; files+=("$value")
-  value_of DropInPaths
-  for path in $value; do files+=("$path" "${path%/*}"); done
-  while IFS= read -r line; do
-    case $line in EnvironmentFiles=?*) ;; *) continue ;; esac
-    path=${line#EnvironmentFiles=}
-    for each in ${path% (ignore_errors=*}; do
-      files+=("$each")
-      if [ -r "$each" ]; then
-        while IFS== read -r name _ || [ -n "$name" ]; do
-          in_files="$in_files${name//[[:space:]]/} "
-        done < "$each"
-      else
-        case $line in *'yes)') [ -e "$each" ] || continue ;; esac
-        closed=1
-      fi
-    done
-  done <<<"$out"
-  value_of InvocationID; id=$value
-  value_of Environment; environment=" $value"
-  [ -n "$closed" ] || mapfile -d '' variables 2>/dev/null < "/proc/$pid/environ"
-  for each in "${variables[@]}"; do [ "$each" != "INVOCATION_ID=$id" ] || mine=1; done
-  if [ -n "$mine" ]; then
-    start+=("@environ")
-    for each in "${variables[@]}"; do
-      name=${each%%=*}
-      case $in_files in *" $name "*) printf -v name %q "$name"; start+=("+$name"); continue ;; esac
-      case $environment in
-        *[\ \"\']"$name="*) printf -v each %q "$each"; start+=("=$each") ;;
-        *) printf -v name %q "$name"; start+=("-$name") ;;
-      esac
-    done
+  [ "$files_of" = "$fragment$nl$drop_ins$nl${variable_files[*]}" ] || list_files
+  if [ -n "$stale" ] || [ $((SECONDS - dated_at)) -ge 30 ]; then
+    mapfile -t dates < <(stat -L -c '%Z %n' -- "${files[@]}" 2>/dev/null)
+    dated_at=$SECONDS stale=
   fi
-  start+=("@written")
-  while IFS= read -r line; do start+=("$line"); done \
-    < <(stat -L -c '%Z %n' -- "${files[@]}" 2>/dev/null)
+  local of="$pid$nl$id$nl$files_of$nl$environment$nl${dates[*]}$nl${args[*]}"
+  [ "$of" = "$environ_of" ] || { environ_of=$of; read_environ; }
+  start=("${environ[@]}" "@written" "${dates[@]}")
 }
 """
-"""Part of the program UNIT: of `$out` (its properties) and `$pid` makes the lines `start`:
-`@environ` where that may be read, with `=NAME=VALUE` for each variable that the unit sets, `+NAME`
-for one of a file of variables and `-NAME` for any other; and `@written` with `CTIME PATH` for each
-of the unit's files and the folders of its drop-ins. Words are quoted for a shell."""
+"""Part of the program UNIT, under `set -f`. `read_properties` takes of `$out` what is needed here,
+and all that does not change by itself into `steady`. `how_started` makes of that and `$args` the
+lines `start`: `@environ` where that
+may be read, with `=NAME=VALUE` for each variable that the unit sets, `+NAME` for one of a file of
+variables and `-NAME` for any other; and `@written` with `CTIME PATH` for each of the unit's files
+and the folders of its drop-ins, as they were when it was last `stale`, or 30 s ago. Words are
+quoted for a shell."""
 
 _USUAL = re.compile(
     r"_|PATH|LANG|LANGUAGE|LC_\w+|HOME|LOGNAME|USER|SHELL|SHLVL|PWD|OLDPWD|TERM|MAIL|TZ|MAINPID"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Iterator
+import sys
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import msgspec
@@ -127,15 +128,17 @@ cat "$(dirname "$0")/properties"
 class Running:
     """A process that is a unit's main one for a systemctl that prints what a file says."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(
+        self, folder: Path, command: Sequence[str] = ("/bin/cat",), **variables: str
+    ) -> None:
         self.folder = folder
         self.fragment = folder / "llm.service"
         self.fragment.write_text("[Service]\n", encoding="utf-8")
         (folder / "systemctl").write_text(SYSTEMCTL, encoding="utf-8")
         (folder / "systemctl").chmod(0o755)
-        variables = {"INVOCATION_ID": "e6a9", "A": "two words", "OTHER": "not to be told", "F": "1"}
+        variables |= {"INVOCATION_ID": "e6a9", "A": "two words", "OTHER": "not to be told"}
         self.process = subprocess.Popen(
-            ["/bin/cat"], env=variables, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            command, env=variables | {"F": "1"}, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         )
         assert self.process.stdin is not None
         assert self.process.stdout is not None
@@ -205,3 +208,31 @@ class TestProgram:
         later = "Sun 2099-11-29 20:40:17 UTC"
         _, unit = running.frame(InvocationID="other", ExecMainStartTimestamp=later)
         assert unit.older == ()
+
+    def test_a_word_without_a_name_is_no_variable(self, tmp_path: Path) -> None:
+        """A program that writes over its environment leaves such words: remnants of values."""
+        writes_over = (
+            "import os, sys\n"
+            "words = open('/proc/self/stat').read().rsplit(') ', 1)[1].split()\n"
+            "with open('/proc/self/mem', 'r+b') as memory:\n"
+            "    memory.seek(int(words[47]))\n"  # env_start, see proc(5)
+            "    memory.write(b'SECRET:')\n"
+            "print(sys.stdin.readline(), end='', flush=True); sys.stdin.read()\n"
+        )
+        made = Running(tmp_path, (sys.executable, "-c", writes_over), SECRET="hf_not_to_be_told")
+        environ = Path(f"/proc/{made.process.pid}/environ").read_bytes()
+        assert environ.startswith(b"SECRET:hf_not_to_be_told\0")
+        with made.process:
+            said, unit = made.frame()
+            made.process.kill()
+        assert unit.environment_read
+        assert "hf_not" not in said
+
+    def test_a_large_environment_comes_whole(self, tmp_path: Path) -> None:
+        large = {f"BIG{number}": "v" * 1000 for number in range(100)}
+        made = Running(tmp_path, **large)
+        pairs = [f"{name}={value}" for name, value in large.items()]
+        with made.process:
+            _, unit = made.frame(Environment=" ".join(["A=1", *pairs]))
+            made.process.kill()
+        assert unit.environment == ("A=two words", *pairs)
