@@ -28,10 +28,12 @@ from ddtui.control.unit_programs import (
 )
 from ddtui.control.unit_text import UnitFile, split_cat
 from ddtui.core.text import clean
-from ddtui.hosts.base import Completed, Host, HostError
+from ddtui.hosts.base import Completed, Host, HostError, ProgramTimeout
 
 SHORT = 20.0
 """Seconds for what only looks."""
+SUDO_LIMIT = 5.0
+"""Seconds for sudo to say what it allows; it may ask a directory that does not answer."""
 RELOAD_LIMIT = 60.0
 START_LIMIT = 100.0
 """Seconds for `systemctl start`: systemd's own limit for a notifying service is 90."""
@@ -130,27 +132,42 @@ class UnitActions:
     async def rights(self) -> Rights:
         """The rights for what a reconfiguration runs as root.
 
-        What sudo allows with a password only is missing as well: nobody is there to type it.
+        What sudo allows with a password only is missing as well: nobody is there to type it. Its
+        list decides; it is asked for single commands only where that does not tell.
         """
         if self.scope == "user":
             return Rights()
         commands = rights.commands_for(self.unit)
-        answer = await self.host.run(RIGHTS, *commands, timeout=SHORT)
+        try:
+            lines = await self._ask_sudo()
+            user, uid = next(
+                (line.split()[1:3] for line in lines if line.startswith("@user ")), ("USER", "")
+            )
+            if uid == "0":
+                return Rights()
+            listing = [each.removeprefix("@rule ") for each in lines if each.startswith("@rule ")]
+            wants = {each: rights.wants_password(listing, each) for each in commands}
+            untold = [each for each in commands if wants[each] is None]
+            lines = await self._ask_sudo(*untold) if untold else []
+        except ProgramTimeout:
+            return Rights(unknown=f"sudo has not answered in {SUDO_LIMIT:.0f} s")
+        refused = {each.removeprefix("@missing ") for each in lines if each.startswith("@missing ")}
+        lacking = [each for each in commands if wants[each] or each in refused]
+        unknown = next((line for line in lines if line.startswith("@unknown ")), "")
+        if any(wants.values()) or (lacking and not unknown):
+            return Rights(tuple(rights.sudoers_line(user, each) for each in lacking))
+        if unknown:
+            return Rights(unknown=clean(unknown.removeprefix("@unknown "), 200))
+        if untold:
+            return Rights(unknown="by its list, it may want a password")
+        return Rights()
+
+    async def _ask_sudo(self, *commands: str) -> list[str]:
+        answer = await self.host.run(RIGHTS, *commands, timeout=SUDO_LIMIT)
         lines = answer.stdout.decode("utf-8", "replace").splitlines()
         if "@end" not in lines:
             raise ActionFailed(f"cannot ask for the rights on the host: {_said(answer)}")
-        user = next((line.split()[1] for line in lines if line.startswith("@user ")), "USER")
-        missing = {line.removeprefix("@missing ") for line in lines if line.startswith("@missing")}
-        listing = [line.removeprefix("@rule ") for line in lines if line.startswith("@rule ")]
-        unknown = next((line for line in lines if line.startswith("@unknown ")), "")
-        lacking = tuple(
-            rights.sudoers_line(user, each)
-            for each in commands
-            if each in missing or rights.wants_password(listing, each)
-        )
-        if unknown:
-            return Rights(unknown=clean(unknown.removeprefix("@unknown "), 200))
-        return Rights(lacking)
+        return lines
 
     async def verify(self, text: str) -> Verified:
         """What systemd-analyze says of the unit with this drop-in; nothing is changed."""

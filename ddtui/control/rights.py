@@ -68,33 +68,60 @@ def granted(rules: list[str]) -> set[str]:
     return found
 
 
-def wants_password(listing: list[str], command: str) -> bool:
-    """Whether sudo, which allows a command, surely wants a password for it, by `sudo -n -l`.
+def wants_password(listing: list[str], command: str) -> bool | None:
+    """Whether sudo wants a password for a command that it allows, by `sudo -n -l`.
 
-    The last rule that matches decides (sudoers(5)). False as well where the listing does not tell:
-    by a pattern that is not read here, or defaults that may do without a password.
+    The last rule that matches decides (sudoers(5)). None where the listing does not tell: no rule
+    matches, one is not understood here, or defaults may do without a password.
     """
     lines = [line.strip() for line in listing]
     begin = next((at + 1 for at, line in enumerate(lines) if "may run the following" in line), 0)
-    if re.search(r"!authenticate|exempt_group|timestamp_type", " ".join(lines[:begin])):
+    general, _, special = " ".join(lines[:begin]).partition("Runas and Command-specific")
+    last = _last_word(_unfolded([line for line in lines[begin:] if line]), command)
+    if last and re.findall(r"!?\bauthenticate\b", general)[-1:] == ["!authenticate"]:
         return False
+    open_ways = r"exempt_group|timestamp_type"
+    if last and (re.search(open_ways, general + special) or "!authenticate" in special):
+        return None
+    return last
+
+
+def _last_word(rules: list[str], command: str) -> bool | None:
     last: bool | None = None
-    for rule in _unfolded([line for line in lines[begin:] if line]):
-        match = re.match(r"\((?:root|ALL)(?:\s*:\s*[^)]*)?\)\s*(.*)", rule)
+    for rule in rules:
+        match = re.match(r"\(([^)]*)\)\s*(.*)", rule)
+        as_root = _is_root(match[1]) if match is not None else None
+        if as_root is False:
+            continue
         wants = True
-        for part in re.split(r"(?<!\\),\s*", match[1]) if match is not None else ():
+        for part in re.split(r"(?<!\\),\s*", match[2] if match is not None else rule):
             tags, pattern = _tags(part.strip())
             wants = (wants or "PASSWD" in tags) and "NOPASSWD" not in tags
             fits = _fits(re.sub(r"\\([\\,:=])", r"\1", pattern), command)
-            if fits is None:
-                return False
-            last = wants if fits else last
-    return last is True
+            if fits is False:
+                continue
+            told = "=" not in tags and not pattern.startswith("!")
+            last = wants if told and ((fits and as_root) or last is wants) else None
+    return last
+
+
+def _is_root(run_as: str) -> bool | None:
+    """Whether a rule's list of users (before its groups) holds root; None where nobody can tell."""
+    found = False
+    for each in run_as.partition(":")[0].split(","):
+        name = each.strip().removeprefix("!")
+        if name in {"ALL", "root", "#0"}:
+            found = name == each.strip()
+        elif name and not re.fullmatch(r"[a-z_][a-z0-9_.-]*\$?", name):
+            return None  # a group, a number, an alias
+    return found
 
 
 def _fits(pattern: str, command: str) -> bool | None:
     """Whether a rule's command is the given one; None where that is not told here."""
-    if pattern.startswith(("^", "sha2", "!")) or " ^" in pattern:
+    if pattern.startswith("!"):  # what it takes away, sudo itself says
+        return None if _fits(pattern[1:].strip(), command) is not False else False
+    if pattern.startswith(("^", "sha2")) or " ^" in pattern:
         return None
     if pattern == "ALL":
         return True
@@ -119,8 +146,9 @@ def _unfolded(rules: list[str]) -> list[str]:
 
 
 def _tags(text: str) -> tuple[set[str], str]:
+    """The tags before a command, `=` for options like `CWD=/`; and the command."""
     tags = set()
-    while match := re.match(r"([A-Z_]+):\s*", text):
-        tags.add(match[1])
+    while match := re.match(r"([A-Z_]+):\s*|[A-Z_]+(=)\S+\s+", text):
+        tags.add(match[1] or match[2])
         text = text[match.end() :]
     return tags, text

@@ -256,28 +256,30 @@ RIGHTS = Program(
 set -f
 echo "@user $(id -un) $UID"
 why=
-[ "$UID" = 0 ] || for command in "$@"; do
-  said=$(sudo -n -l $command 2>&1 </dev/null) && continue
-  echo "@missing $command"
-  while IFS= read -r line; do
-    case $line in
-      ''|*'not allowed'*|*'may not run'*|*'not in the sudoers'*|*'not found'*) ;;
-      *'unable to resolve host'*) ;;
-      *) why=$line ;; # it was not answered: a password, a terminal, privileges are wanted for that
-    esac
-  done <<<"$said"
-done
-[ -z "$why" ] || echo "@unknown $why"
-# Asked for a command, sudo does not say whether it would want a password; its list does.
-[ "$UID" = 0 ] || sudo -n -l 2>/dev/null </dev/null | while IFS= read -r line; do
-  echo "@rule $line"
-done
+if [ "$UID" = 0 ]; then :
+elif [ $# = 0 ]; then
+  sudo -n -l 2>/dev/null </dev/null | while IFS= read -r line; do echo "@rule $line"; done
+else
+  for command in "$@"; do
+    said=$(sudo -n -l $command 2>&1 </dev/null) && continue
+    while IFS= read -r line; do
+      case $line in
+        ''|*'not allowed'*|*'may not run'*|*'not in the sudoers'*|*'not found'*) ;;
+        *'unable to resolve host'*) ;;
+        *) why=$line ;; # it was not answered: a password, a terminal, privileges are wanted for it
+      esac
+    done <<<"$said"
+    [ -z "$why" ] || { echo "@unknown $why"; break; }
+    echo "@missing $command"
+  done
+fi
 echo "@end"
 """,
 )
-"""Arguments: commands. Prints `@missing COMMAND` for each that sudo does not say that it allows,
-`@unknown WHY` where it has not answered that for one of them, and the lines of `sudo -n -l` behind
-`@rule`. Nothing is run as root."""
+"""Arguments: commands, or none. Without, prints the lines of `sudo -n -l` behind `@rule`. Else
+`@missing COMMAND` for each that sudo says that it does not allow (whether it would want a password
+for one that it allows, it does not say), and `@unknown WHY` where it did not answer, after which
+it is asked for no more. Nothing is run as root. Prints `@user NAME UID` first."""
 
 LOCK = Program(
     "ddtui:lock",

@@ -367,7 +367,8 @@ class Machine:
         return "".join(f"@stop {each}\n" for each in self.stop_jobs) + "@end\n"
 
     async def _rights(self, _args: Any, _stdin: Any) -> str:
-        return f"@user ops 1501\n{self.script.rights}@end\n"
+        said = self.script.rights or "@rule (root) NOPASSWD: ALL\n"
+        return f"@user ops 1501\n{said}@end\n"
 
     async def _lock_holder(self, args: tuple[str, ...], _stdin: Any) -> str:
         held = self.locks.get(args[0])

@@ -93,16 +93,16 @@ def test_sudo_is_not_asked_with_every_plan() -> None:
 
         await found(control)
         assert await found(control)
-        assert asked() == 1
+        assert asked() == 2  # for its list, which tells nothing, and for the commands
         world.machine.script.rights = ""  # somebody has added the line
         await asyncio.sleep(KEPT_MISSING + 1)
         assert await found(control) == []
         await asyncio.sleep(KEPT_MISSING + 1)
         assert await found(control) == []
-        assert asked() == 2
+        assert asked() == 3
         await asyncio.sleep(KEPT)
         await found(control)
-        assert asked() == 3
+        assert asked() == 4
 
     in_virtual_time(work())
 
@@ -126,7 +126,11 @@ def test_a_rollback_tells_it_too() -> None:
 @pytest.mark.parametrize(
     ("says", "missing", "unknown"),
     [
-        ("exit 0", 0, ""),
+        ("exit 0", 0, "by its list, it may want a password"),
+        ("[ $# != 2 ] || echo '(root) NOPASSWD: ALL'", 0, ""),
+        ("[ $# != 2 ] || echo '(root) ALL'", 7, ""),
+        ("[ $# != 2 ] || echo '(ALL) CWD=/ ALL'", 0, "by its list, it may want a password"),
+        ("exec sleep 60", 0, "sudo has not answered in 1 s"),
         ("exit 1", 7, ""),
         ("echo 'Sorry, user ops may not run sudo on ct200.' >&2; exit 1", 7, ""),
         ("echo 'sudo: unable to resolve host ct200: x' >&2; exit 1", 7, ""),
@@ -142,8 +146,10 @@ async def test_what_sudo_answers_is_told_from_its_not_answering(
     sudo.chmod(0o755)
     # As if it were another user than root: a shell does not let its UID be set.
     script = RIGHTS.script.replace('[ "$UID" = 0 ]', "false")
+    script = script.replace("$(id -un) $UID", "ops 1501")
     script = f"PATH={tmp_path}:$PATH\n{script}"
     monkeypatch.setattr("ddtui.control.host_actions.RIGHTS", Program(RIGHTS.label, script))
+    monkeypatch.setattr("ddtui.control.host_actions.SUDO_LIMIT", 1.0)
     host = LocalHost()
     await host.start()
     try:
