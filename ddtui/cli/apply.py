@@ -242,6 +242,8 @@ def history(
             emit_json([record_report(each) for each in records])
         elif records:
             emit("\n".join(history_lines(records)))
+            if target.reach is Reach.DEMO:
+                say("each was made on a simulated host of its own, which ended with its process")
 
 
 def _request(options: Options, host: str, preset: str | None, assignments: list[str]) -> Request:

@@ -34,7 +34,7 @@ from ddtui.control.planner import Planner
 from ddtui.control.proof import deviations, restart_due
 from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.rights_check import RightsCheck
-from ddtui.control.simulated import is_anothers
+from ddtui.control.simulated import NOTHING_CHANGED, PROCESS, OfThisHost
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
@@ -80,6 +80,7 @@ class Controller:
         self._watching = watching
         self._planner = planner
         self._store = store
+        self._here: ChangeStore = OfThisHost(store)
         self._limits = limits or Limits()
         self._who = who or operator()
         self._journal: Journal | None = None
@@ -114,13 +115,12 @@ class Controller:
     async def unfinished(self) -> ChangeRecord | None:
         """A change that was begun from here and has not ended: `resume` carries it on."""
         actions = self._actions_of()
-        found = await asyncio.to_thread(
-            self._store.unfinished,
+        return await asyncio.to_thread(
+            self._here.unfinished,
             actions.host.name,
             actions.unit,
             simulated=actions.host.simulated,
         )
-        return None if found is None or is_anothers(found) else found
 
     async def look(self) -> Facts:
         """The unit as the host says that it is now. Raises HostError."""
@@ -356,7 +356,8 @@ class Controller:
             after_environment=wanted.environment,
             before_drop_in=own,
             was_ready=is_ready and not otherwise,
-            state={
+            state=({"process": PROCESS} if actions.host.simulated else {})
+            | {
                 "expected": msgspec.to_builtins(wanted),
                 "opaque": sorted(redact_argv(sorted(command.opaque))),
                 # What is otherwise before the change is not the change's doing.
@@ -375,7 +376,9 @@ class Controller:
 
     async def _earlier(self, actions: UnitActions, text: UnitText, force: bool) -> Earlier:
         """What a rollback goes back to. Raises NotPossible."""
-        found = await earlier(self._store, actions, text)
+        found = await earlier(self._here, actions, text)
+        if found is None and actions.host.simulated:
+            raise NotPossible(NOTHING_CHANGED)
         if found is None:
             raise NotPossible(
                 f"no earlier configuration of {actions.unit} is known here",
@@ -456,7 +459,7 @@ class Controller:
                     work = CarryingOut(
                         actions, self._watching, journal, lock, self._limits, asked.orphans
                     )
-                    outcome = Outcome(work, journal, actions, self._store, self._watching, asked)
+                    outcome = Outcome(work, journal, actions, self._here, self._watching, asked)
                     await outcome.reach()
             except (LinkDown, ProgramTimeout) as error:
                 journal.say(f"waiting for the host: {error.what}")

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from ddtui.cli.exit_codes import ExitCode
+from ddtui.control import simulated
 from ddtui.control.drop_in import text_hash
 from ddtui.core.change_record import ChangeRecord
 from ddtui.store import Store
@@ -23,7 +24,8 @@ ExecStart=/opt/sglang/bin/python -m sglang.launch_server --model-path /models/ea
 
 @pytest.fixture(autouse=True)
 def an_earlier_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One that was in force; the simulated host has begun anew since."""
+    """One that was in force on this simulated host."""
+    monkeypatch.setattr(simulated, "_LOADED", 0.0)
     monkeypatch.setenv("DDTUI_DATA_DIR", str(tmp_path / "store"))
     store = Store.open()
     store.reconfigurations.put(
@@ -53,6 +55,19 @@ def test_it_shows_what_it_changes_before_it_asks(run: Run) -> None:
     assert "/models/earlier" in shown
     assert shown.startswith("back to change 1 (apply, ")
     assert asked
+
+
+def test_what_changed_another_simulated_host_is_not_undone(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(simulated, "_LOADED", 2000.0)
+    result = run("rollback", "demo", "--yes")
+    assert result.exit_code == ExitCode.BLOCKED
+    assert simulated.NOTHING_CHANGED in result.stderr
+    assert "change 1" not in result.stderr
+    store = Store.open()
+    assert [each.id for each in store.reconfigurations.history("demo", simulated=True)] == ["1"]
+    store.close()
 
 
 def test_a_dry_run_changes_nothing(run: Run) -> None:
