@@ -14,7 +14,7 @@ from ddtui.bench.batch import Meter, Send, run_batch
 from ddtui.bench.cells import CellRun
 from ddtui.bench.engine_side import EngineSide
 from ddtui.bench.errors import ConnectionLost, ServerRefused
-from ddtui.bench.exchange import Exchange, exchange
+from ddtui.bench.exchange import Exchange, Limits, Outcome, exchange
 from ddtui.bench.external import run_command
 from ddtui.bench.progress import Progress, Step
 from ddtui.bench.prompts import batch_of, load_prompts
@@ -40,7 +40,8 @@ class TextAnswer(msgspec.Struct, frozen=True, kw_only=True):
     text: str = ""
     reasoning: str = ""
     finish: str = ""
-    """`stop`, `length`, ...; `stalled` or `failed` where it did not come whole."""
+    """`stop`, `length` (also where it went on beyond what was asked for, and was cut off), ...;
+    `stalled` or `failed` where it did not come whole."""
     tokens: int = 0
     error: str = ""
 
@@ -117,7 +118,8 @@ class Bench:
                     thinking=plan.thinking,
                     seed=plan.seed,
                 )
-                send = self._sender(client, self._engine.generation(plan.endpoint), wanted)
+                form = self._engine.generation(plan.endpoint)
+                send = self._sender(client, form, wanted, plan.stall_seconds)
                 for concurrency in missing:
                     teller.begin_cell(concurrency)
                     cell = await CellRun(
@@ -159,7 +161,7 @@ class Bench:
                 speculation=False,
             )
             form = self._engine.generation("chat")
-            send = self._sender(client, form, wanted, keep_text=True)
+            send = self._sender(client, form, wanted, stall_seconds, keep_text=True)
             teller = _Teller(self._clock, 1, on_progress)
             teller.begin_cell(concurrency)
             meter = Meter(self._clock)
@@ -206,9 +208,12 @@ class Bench:
         client: httpx.AsyncClient,
         form: GenerationFormat,
         wanted: Wanted,
+        stall_seconds: float,
         *,
         keep_text: bool = False,
     ) -> Send:
+        limits = Limits(wanted.output_tokens, stall_seconds)
+
         async def send(prompt: Prompt, watch: Callable[[Exchange], None]) -> Exchange:
             request = client.build_request("POST", form.path, json=form.body(prompt, wanted))
             return await exchange(
@@ -217,6 +222,7 @@ class Bench:
                 form,
                 self._clock,
                 pause=PAUSE,
+                limits=limits,
                 keep_text=keep_text,
                 watch=watch,
             )
@@ -273,10 +279,16 @@ def _answer(each: Exchange) -> TextAnswer:
     return TextAnswer(
         text=each.content,
         reasoning=each.reasoning,
-        finish=each.finish if each.ok else each.outcome.value,
+        finish=_finish(each),
         tokens=each.tokens or 0,
         error=each.error,
     )
+
+
+def _finish(each: Exchange) -> str:
+    if each.outcome is Outcome.OVERRUN:
+        return "length"
+    return each.finish if each.ok else each.outcome.value
 
 
 async def _nothing() -> None:

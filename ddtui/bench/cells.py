@@ -184,7 +184,7 @@ class CellRun:
         return Cell(
             concurrency=self._concurrency,
             requests=sum(each.requests for each in found),
-            failed=sum(one.outcome is Outcome.FAILED for one in bad),
+            failed=sum(one.outcome is not Outcome.STALLED for one in bad),
             stalled=sum(one.outcome is Outcome.STALLED for one in bad),
             errors=dict(Counter(one.error for one in bad).most_common(_MOST_ERRORS)),
             output_tokens=sum(each.output_tokens for each in found),

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import enum
 from collections.abc import Callable
+from contextlib import suppress
 
 import httpx
 import msgspec
@@ -17,6 +19,10 @@ REFUSAL_LIMIT = 64 << 10
 """Bytes read of an answer that refuses."""
 TEXT_LIMIT = 4 << 20
 """Characters kept of an answer's text."""
+_REFUSAL_SECONDS = 15.0
+"""In which an answer that refuses must have come."""
+_SLACK = 64
+"""Tokens beyond twice those asked for: engines count the end of an answer in their own ways."""
 
 _LOST = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
 """What says that the engine, or the way to it, may be gone."""
@@ -28,7 +34,18 @@ class Outcome(enum.StrEnum):
     OK = "ok"
     FAILED = "failed"
     STALLED = "stalled"
-    """Nothing came for too long; what had come is kept."""
+    """No token came for too long; what had come is kept."""
+    OVERRUN = "overrun"
+    """It went on far beyond the tokens that were asked for; what had come is kept."""
+
+
+class Limits(msgspec.Struct, frozen=True):
+    """When a stream is ended that does not end."""
+
+    output_tokens: int
+    """Asked for: an answer of far more goes on for ever."""
+    stall_seconds: float
+    """Without a token, whatever else comes."""
 
 
 class Exchange(msgspec.Struct, kw_only=True):
@@ -80,6 +97,12 @@ class Reader:
         self._parts: list[str] = []
         self._thoughts: list[str] = []
         self._kept = 0
+        self._text = ""
+        self.news = exchange.began
+        """When a token, the finish or the mark of the end came last: comments keep no stream alive,
+        nor do events that bring nothing."""
+        self.brought = 0
+        """Events with a token."""
         self.over = False
         """Whether the mark of the end has come."""
         self.error = ""
@@ -91,7 +114,7 @@ class Reader:
             for at, data in self._splitter.feed(stamp, piece):
                 event = self._form.event(data)
                 if event is None:
-                    self.over = True
+                    self.over, self.news = True, at
                 else:
                     self._event(at, event)
 
@@ -104,9 +127,16 @@ class Reader:
             exchange.tokens = tokens
         if not event.summary:
             visible = bool(event.content)
+            new = visible and not (event.cumulative_text and event.content == self._text)
             counted = tokens is not None and tokens > before
             if visible or event.reasoning or event.other or counted:
                 self._tokens_came(stamp, visible=visible)
+            if new or event.reasoning or event.other or counted:
+                self.news, self.brought = stamp, self.brought + 1
+            if event.cumulative_text:
+                self._text = event.content
+        if event.finish and not exchange.finish:
+            self.news = stamp
         if event.finish:
             exchange.finish = event.finish
             exchange.ended = stamp
@@ -147,6 +177,20 @@ class Reader:
             self._parts.append(event.content)
             self._thoughts.append(event.reasoning)
 
+    def overrun(self, asked: int) -> str:
+        """What is said of an answer that is far longer than was asked for; else empty.
+
+        Each event that brings text has at least one token in it, whatever the server counts.
+        """
+        tokens = self._exchange.tokens or 0
+        came = max(tokens, self.brought)
+        if came <= 2 * asked + _SLACK:
+            return ""
+        # A number of thousands of digits would not even be printed.
+        many = str(came) if came < 10**15 else "more than 10^15"
+        said = "the server counts" if tokens == came else "there are at least"
+        return f"{said} {many} tokens where at most {asked} were asked for"
+
     def close(self) -> None:
         """The stream has ended, or was broken off."""
         exchange = self._exchange
@@ -177,6 +221,7 @@ async def exchange(
     clock: Callable[[], float],
     *,
     pause: float,
+    limits: Limits,
     keep_text: bool = False,
     watch: Callable[[Exchange], None] | None = None,
 ) -> Exchange:
@@ -197,7 +242,11 @@ async def exchange(
                     reader.take(pieces)
                     if watch is not None:
                         watch(done)
-                whole = True
+                    if ended := _ended_early(reader, clock(), limits):
+                        done.outcome, done.error = ended
+                        break
+                else:
+                    whole = True
         finally:
             await response.aclose()
     except httpx.ReadTimeout as exc:
@@ -208,18 +257,32 @@ async def exchange(
     except (ValueError, EventTooLong) as exc:
         done.error = safe_text(str(exc), 300)
     reader.close()
-    if whole or reader.over:
+    if done.outcome is not Outcome.OVERRUN and (whole or reader.over):
         _judge(done, reader)
     if not done.ok:
         done.ended = clock()
     return done
 
 
+def _ended_early(reader: Reader, now: float, limits: Limits) -> tuple[Outcome, str] | None:
+    if said := reader.overrun(limits.output_tokens):
+        return Outcome.OVERRUN, said
+    if now - reader.news >= limits.stall_seconds:
+        return (
+            Outcome.STALLED,
+            f"no token for {limits.stall_seconds:g} s, though the stream is alive",
+        )
+    return None
+
+
 async def _refusal(response: httpx.Response, form: GenerationFormat) -> str:
+    """What an answer that refuses says: as much of it as comes in time."""
     body = bytearray()
-    async for part in response.aiter_bytes():
-        body += part
-        if len(body) > REFUSAL_LIMIT:
-            break
+    with suppress(TimeoutError):  # what came until then is read
+        async with asyncio.timeout(_REFUSAL_SECONDS):
+            async for part in response.aiter_bytes():
+                body += part
+                if len(body) > REFUSAL_LIMIT:
+                    break
     said = safe_text(form.error(bytes(body)) or bytes(body).decode("utf-8", "replace"), 300)
     return f"{response.status_code}: {said or response.reason_phrase or 'no reason given'}"

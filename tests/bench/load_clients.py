@@ -25,7 +25,7 @@ import httpx
 import msgspec
 
 from ddtui.bench.event_stream import EventSplitter
-from ddtui.bench.exchange import exchange
+from ddtui.bench.exchange import Limits, exchange
 from ddtui.bench.transport import Connector, ThinTransport, timed_reads
 from ddtui.bench.turns import no_long_collections
 from ddtui.core.generation import Prompt, Wanted
@@ -63,7 +63,8 @@ async def ours(settings: dict[str, Any], connector: Connector) -> tuple[One, htt
                     found += [(at, created(data)) for at, data in splitter.feed(stamp, piece)]
             await response.aclose()
             return found
-        done = await exchange(client, request, form, time.perf_counter, pause=PAUSE)
+        limits = Limits(output_tokens=1_000_000, stall_seconds=60)
+        done = await exchange(client, request, form, time.perf_counter, pause=PAUSE, limits=limits)
         if not done.ok:
             raise RuntimeError(done.error)
         return []

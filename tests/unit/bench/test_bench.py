@@ -92,7 +92,7 @@ def test_figures_are_within_one_percent_of_the_truth(endpoint: Endpoint, concurr
 
 def test_itl_is_of_tokens_and_not_of_events() -> None:
     schedule = Schedule(steps=(4,), tokens=401)
-    (cell,) = measure(StubEngine(lambda _: schedule), plan())
+    (cell,) = measure(StubEngine(lambda _: schedule), plan(output_tokens=401))
     assert cell.itl
     assert cell.itl_p99
     assert cell.itl.median == near(schedule.gap / 4)
@@ -286,7 +286,8 @@ def test_what_a_last_pass_decodes_beyond_the_end_is_of_no_others() -> None:
 
 def test_progress_shows_the_step_the_requests_and_the_rate() -> None:
     seen: list[Progress] = []
-    measure(StubEngine(lambda _: Schedule(tokens=501)), plan(), on_progress=seen.append)
+    engine = StubEngine(lambda _: Schedule(tokens=501))
+    measure(engine, plan(output_tokens=501), on_progress=seen.append)
     assert seen[0].step is Step.PREPARING
     assert {each.step for each in seen} == {Step.PREPARING, Step.WARMING_UP, Step.MEASURING}
     last = seen[-1]
@@ -317,13 +318,13 @@ def cancelled(work: Callable[[Bench], Awaitable[Any]]) -> tuple[StubEngine, Memo
 
 
 def test_cancelling_ends_every_stream() -> None:
-    engine, _ = cancelled(lambda bench: bench.run(plan(concurrency=(4,))))
+    engine, _ = cancelled(lambda bench: bench.run(plan(concurrency=(4,), output_tokens=100_000)))
     assert engine.running == 0
 
 
 def test_cancelling_questions_ends_every_stream() -> None:
     asked = [Prompt.of("one")] * 9
-    engine, _ = cancelled(lambda bench: bench.ask(asked, output_tokens=9))
+    engine, _ = cancelled(lambda bench: bench.ask(asked, output_tokens=100_000))
     assert engine.running == 0
 
 
