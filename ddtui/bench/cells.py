@@ -23,6 +23,8 @@ _WARM_UP_REQUESTS = 4
 _FOREIGN = 0.02
 """Share by which the engine may have generated more than was asked for here: cut streams."""
 _SHORT_WINDOW = 0.5
+_LOST = 0.02
+"""Share of a batch's time that lost requests may have held, for the engine's own rate to count."""
 _MOST_ERRORS = 20
 
 Show = Callable[[Step, int, int, Meter, int], None]
@@ -112,6 +114,8 @@ class CellRun:
             (round_trip or 0.0) / 2,
         )
         self._note_strangers(batch, server)
+        if found.lost_share > _LOST:  # its counters tell neither their time nor their tokens apart
+            server = msgspec.structs.replace(server, rate=None)
         return Repeat(batch, found, server, round_trip)
 
     async def _batch(
@@ -226,6 +230,11 @@ class CellRun:
         if stalled:
             tokens = sum(one.tokens or 0 for one in stalled)
             self._note(f"{len(stalled)} streams stalled, after {tokens} tokens together")
+        if (lost := max(each.figures.lost_share for each in repeats)) > _LOST:
+            self._note(
+                f"not clean: requests that failed or stalled held {lost:.0%} of a batch's time,"
+                " which is left out of the total rate"
+            )
 
 
 async def _nothing() -> None:

@@ -9,7 +9,8 @@ user rate           1 / TPOT
 ITL                 gap between two reads / tokens of the second, once for each of those tokens
 total rate          tokens that came within the window / its length. It begins with the first send
                     and ends when the first stream ends that no further request follows: from then
-                    on fewer run than the concurrency says
+                    on fewer run than the concurrency says. Of a request that failed or stalled the
+                    time is taken off that it held its place, one of as many as run at once
 acceptance length   1 + sum of accepted drafts / sum of verifications
 S_i                 share of verifications that accepted at least i drafts
 step time           acceptance length x TPOT, at concurrency 1
@@ -45,6 +46,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     window: tuple[float, float]
     """When it began and ended, by the generator's clock."""
     total_rate: float
+    lost_share: float = 0.0
+    """Share of all places' time within the window that requests held which do not count."""
     ttft: float
     ttfo: float | None = None
     tpot: float | None = None
@@ -85,12 +88,14 @@ def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
         notes.append("accepted drafts are not told: taken from tokens and verifications")
     ttfos = [each.first_output - each.began for each in good if each.first_output is not None]
     server = [each.server_ttft for each in good if each.server_ttft is not None]
-    seconds = max(window[1] - window[0], 1e-9)
+    lost = _lost_share(exchanges, window, concurrency)
+    seconds = max(_seconds_that_count(good, window, lost), 1e-9)
     return Figures(
         requests=len(good),
         output_tokens=sum(each.tokens or 0 for each in good),
         window=window,
         total_rate=sum(tokens_until(each, window[1]) for each in good) / seconds,
+        lost_share=lost,
         ttft=median((each.first_token or 0.0) - each.began for each in good),
         ttfo=median(ttfos) if ttfos else None,
         tpot=tpot,
@@ -109,6 +114,38 @@ def _window(exchanges: Sequence[Exchange], concurrency: int) -> tuple[float, flo
     """From the first send to the first end that no further request follows."""
     ends = sorted(each.ended for each in exchanges)
     return min(each.began for each in exchanges), ends[max(0, len(ends) - concurrency)]
+
+
+def _within(each: Exchange, window: tuple[float, float]) -> tuple[float, float]:
+    return max(each.began, window[0]), min(each.ended, window[1])
+
+
+def _lost_share(
+    exchanges: Iterable[Exchange], window: tuple[float, float], concurrency: int
+) -> float:
+    held = [_within(each, window) for each in exchanges if not each.ok]
+    seconds = sum(max(0.0, end - begin) for begin, end in held)
+    length = window[1] - window[0]
+    return min(1.0, seconds / (concurrency * length)) if length > 0 else 0.0
+
+
+def _seconds_that_count(
+    good: Sequence[Exchange], window: tuple[float, float], lost_share: float
+) -> float:
+    """The window without what was lost: what a hang took says nothing of how fast tokens come.
+
+    But where less than half of the places had requests that count while any had, the rate is not
+    said to be more than twice what came: fewer streams are faster, each of them.
+    """
+    seconds = (window[1] - window[0]) * (1 - lost_share)
+    if not lost_share:
+        return seconds
+    together, until = 0.0, window[0]
+    for begin, end in sorted(_within(each, window) for each in good):
+        if end > until:
+            together += max(0.0, end - max(begin, until))
+            until = end
+    return max(seconds, together / 2)
 
 
 def _first_tokens(exchange: Exchange) -> int:

@@ -201,6 +201,43 @@ def test_stalled_stream_is_ended_told_apart_and_in_no_mean() -> None:
 
 
 @pytest.mark.parametrize(
+    ("concurrency", "numbers"),
+    [(1, {7}), (1, {15}), (1, {0, 5}), (4, {15}), (4, {3}), (4, {5, 6}), (16, {20})],
+)
+def test_stall_does_not_dilute_the_total_rate(concurrency: int, numbers: set[int]) -> None:
+    requests = 16 * max(1, concurrency // 4)
+
+    def measured(fault: str) -> Cell:
+        engine = StubEngine(fault=lambda number: fault if number in numbers else "")
+        wanted = plan(
+            concurrency=(concurrency,), requests=requests, repeats=1, warmup_batches=0,
+            stall_seconds=120.0,
+        )  # fmt: skip
+        return measure(engine, wanted)[0]
+
+    clean, hung = measured(""), measured("stall")
+    assert clean.total_rate
+    assert hung.total_rate
+    assert (hung.requests, hung.stalled) == (requests - len(numbers), len(numbers))
+    # Where a stream is missing beside others, its last tokens before the hang are not counted, nor
+    # the pauses between two requests.
+    assert hung.total_rate.median == near(clean.total_rate.median, 0.05)
+    if concurrency == 1:
+        assert any(note.startswith("not clean: requests that failed") for note in hung.notes)
+        assert hung.server_rate is None
+    assert clean.server_rate is not None
+
+
+def test_few_streams_beside_many_that_hang_stand_for_no_more_than_twice_what_came() -> None:
+    engine = StubEngine(fault=lambda number: "stall" if number in range(7) else "")
+    wanted = plan(concurrency=(8,), requests=32, repeats=1, warmup_batches=0, stall_seconds=120.0)
+    (cell,) = measure(engine, wanted)
+    assert cell.total_rate
+    alone = Schedule().tokens / Schedule().duration
+    assert cell.total_rate.median <= 2.01 * alone
+
+
+@pytest.mark.parametrize(
     ("fault", "said"),
     [
         ("cut", "the connection ended in the middle of the answer"),
