@@ -120,7 +120,9 @@ def _why(status: int, stderr: bytes, shown: str, words: Sequence[str]) -> str:
 
 
 def _file(cache: Path, host: str, key: Sequence[str], identity: str) -> Path:
-    name = hashlib.blake2s("\0".join([host, *key, identity]).encode(), digest_size=12).hexdigest()
+    name = hashlib.blake2s(
+        "\0".join([host, *key, identity]).encode("utf-8", "surrogatepass"), digest_size=12
+    ).hexdigest()
     return cache / f"server-flags-{name}.json"
 
 

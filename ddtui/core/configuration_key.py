@@ -39,7 +39,9 @@ def configuration_key(argv: Sequence[str], environment: Mapping[str, str] | None
         for name, value in sorted((environment or {}).items())
         if not is_secret_name(name) and not _OWN.fullmatch(name)
     ]
-    return hashlib.blake2s("\0".join(parts).encode(), digest_size=8).hexdigest()
+    return hashlib.blake2s(
+        "\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8
+    ).hexdigest()
 
 
 def flags_of(argv: Sequence[str]) -> dict[str, str]:

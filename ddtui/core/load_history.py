@@ -102,7 +102,7 @@ class LoadRecord(msgspec.Struct, frozen=True, kw_only=True):
     def signature(self) -> str:
         """Short digest of the flags that matter: the same for loads that should take the same."""
         text = "\n".join(f"{name}={value}" for name, value in sorted(self.flags.items()))
-        return hashlib.blake2s(text.encode(), digest_size=8).hexdigest()
+        return hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
     @property
     def cold_share(self) -> float | None:

@@ -12,6 +12,7 @@ import enum
 import re
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from functools import lru_cache
 
 import msgspec
 
@@ -130,10 +131,12 @@ _CHOICES = r"\{[^{}]*\}"
 _META = rf"(?:{_CHOICES}|[A-Z0-9_]+|<[^<>]*>)"
 
 
+@lru_cache(maxsize=4)
 def parse_help(text: str, version: str = "") -> ServerFlags:
     """The flags in the output of `--help`, or in the usage that comes with a refusal.
 
-    Raises NotUnderstood where there is no usage in it.
+    Kept for the last few texts: a sweep plans hundreds of configurations of one server. Raises
+    NotUnderstood where there is no usage in it.
     """
     begin = re.search(r"(?m)^usage: ", text)
     if begin is None:

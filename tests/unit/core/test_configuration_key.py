@@ -88,3 +88,10 @@ def test_another_interpreter_or_variable_is_another_configuration() -> None:
         configuration_key([*PROGRAM, "--A", "1"]),
     }
     assert len(keys) == 5
+
+
+def test_bytes_that_are_no_text_make_a_key_of_their_own() -> None:
+    """A path on Linux may be of such bytes; Python keeps them as lone surrogates."""
+    paths = [b"/models/\xff\xfe".decode("utf-8", "surrogateescape"), "/models/\ufffd\ufffd"]
+    keys = {configuration_key([*PROGRAM, "--model-path", each]) for each in paths}
+    assert len(keys) == 2
