@@ -383,8 +383,9 @@ class Scheduler:
         gauges.throughput = interval.tokens / max(now - interval.began, 1e-3)
         speculation = ""
         if self.config.algorithm:
+            drafts = self.config.block_size - 1
             gauges.acceptance_length = interval.tokens / interval.passes
-            gauges.acceptance_rate = interval.correct / (interval.passes * self.model.horizon)
+            gauges.acceptance_rate = interval.correct / (interval.passes * drafts)
             speculation = (
                 f"accept len: {gauges.acceptance_length:.2f}, "
                 f"accept rate: {gauges.acceptance_rate:.2f}, "

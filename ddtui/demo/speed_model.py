@@ -71,7 +71,9 @@ class SpeedModel:
 
     def __init__(self, config: EngineConfig, rng: random.Random) -> None:
         self._rng = rng
-        self.horizon = config.block_size - 1
+        self.horizon = min(config.block_size - 1, config.budget)
+        """The most drafts that a pass can accept: a path of the tree is no longer than its nodes,
+        and no deeper than the block."""
         if config.algorithm == "DDTREE":
             mean = _at(_ACCEPTED, config.budget) * _at(_BLOCK, config.block_size)
             mean *= _at(_TOPK, config.topk) * _at(_WINDOW, config.window or 8192)
@@ -81,7 +83,7 @@ class SpeedModel:
             mean = 1.0
         # A fresh server never gives quite the same figures as the one before it.
         mean *= rng.uniform(0.99, 1.01) if config.algorithm else 1.0
-        self.acceptance_length = max(1.0, min(mean, float(config.block_size)))
+        self.acceptance_length = max(1.0, min(mean, float(self.horizon + 1)))
         self.pass_seconds = _at(_PASS_MS, config.budget if config.algorithm else 0) / 1000
         self.pass_seconds *= 1 + 0.002 * (config.block_size - 8) if config.algorithm else 1.0
         self.pass_seconds *= _at(_WINDOW_COST, config.window or 8192) if config.algorithm else 1.0

@@ -145,6 +145,21 @@ def test_budgets_have_the_known_figures() -> None:
         assert measured / model.step_seconds(1) == pytest.approx(rate, rel=0.05)
 
 
+@pytest.mark.parametrize("budget", [1, 2, 4, 8, 64])
+@pytest.mark.parametrize("block", [4, 8, 16])
+def test_no_pass_accepts_more_than_its_nodes_or_its_block(budget: int, block: int) -> None:
+    sizes = ("--speculative-dflash-block-size", str(block))
+    model = SpeedModel(parse([*DDTREE[:-1], str(budget), *sizes]), random.Random(1))
+    most = min(budget, block - 1)
+    counts = [0] * (most + 1)
+    for _ in range(20_000):
+        counts[model.accepted(1.1)] += 1  # an easy request; beyond the last place it would raise
+    assert 1.0 <= model.acceptance_length <= most + 1
+    usual = sum(model.accepted() + 1 for _ in range(20_000)) / 20_000
+    assert usual == pytest.approx(model.acceptance_length, rel=0.03)
+    assert model.horizon == most
+
+
 @pytest.mark.parametrize(
     ("flags", "status", "words"),
     [
