@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from ddtui.cli.output import Paint, wrapped
 from ddtui.experiments import fitting
 from ddtui.experiments.columns import Column, columns_of, verdict_word
+from ddtui.experiments.comparison import Standing
 from ddtui.experiments.fitting import WIDEST_TITLE, fitted, padded, shortened, width_of
 from ddtui.experiments.results import ResultsView, Row
 
@@ -19,6 +20,8 @@ _STYLES = {
     "failed": ("red", "bold"),
     "baseline": ("cyan", "bold"),
 }
+_LISTED = 6
+"""Titles that one line names."""
 
 
 def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[str]:
@@ -43,6 +46,7 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
         yield ""
         words = f"left out at this width: {', '.join(left_out)} (--format csv has everything)"
         yield from wrapped(words, width)
+    yield from _not_compared(view.rows, width)
     yield from _causes(view.rows, width, paint)
     if view.notes:
         yield ""
@@ -68,6 +72,20 @@ def _grid(columns: Sequence[Column], rows: Sequence[Row], paint: Paint) -> Itera
             styles = _STYLES.get(verdict_word(row), ()) if column.title == "verdict" else ()
             parts.append(paint(text, *styles))
         yield GAP.join(parts).rstrip()
+
+
+def _not_compared(rows: Sequence[Row], width: int | None) -> Iterator[str]:
+    """Why rows have no verdict, whatever columns there is room for."""
+    silent: dict[str, list[str]] = {}
+    for row in rows:
+        if row.state != "failed" and row.comparison.standing is Standing.NOT_COMPARED:
+            silent.setdefault(row.comparison.reason, []).append(row.title)
+    if silent:
+        yield ""
+    for reason, titles in silent.items():
+        more = f" and {len(titles) - _LISTED} more" if len(titles) > _LISTED else ""
+        named = ", ".join(shortened(each, WIDEST_TITLE) for each in titles[:_LISTED])
+        yield from wrapped(f"no verdict: {reason}: {named}{more}", width, "  ")
 
 
 def _causes(rows: Sequence[Row], width: int | None, paint: Paint) -> Iterator[str]:

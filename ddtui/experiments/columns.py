@@ -100,7 +100,7 @@ def _columns(view: ResultsView) -> Iterator[tuple[str, int, bool, _Text]]:
     yield "flips", 5, True, _flips
     yield "load s", 7, True, lambda row: seconds(row.load_seconds)
     yield "marks", 1, False, marks_of
-    yield "why", 9, False, _reason
+    yield "why", 5, False, _why
 
 
 def _told_by_titles(view: ResultsView, knob: str) -> bool:
@@ -133,8 +133,8 @@ def _coding(row: Row) -> str:
     return NOTHING if row.coding is None else f"{row.coding.passed}/{row.coding.total}"
 
 
-def _reason(row: Row) -> str:
-    return "" if row.state == "failed" else row.comparison.reason
+def _why(row: Row) -> str:
+    return "" if row.state == "failed" else row.comparison.brief
 
 
 def _flips(row: Row) -> str:

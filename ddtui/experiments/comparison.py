@@ -25,6 +25,9 @@ from ddtui.experiments.intervals import Ratio, drift, ratio, usable
 SMALLEST_DIFFERENCE = 0.01
 """A difference below this share is a tie, however steady the repeats were."""
 
+_BRIEF = 40
+"""Characters of a reason for which a column has room."""
+
 
 class Standing(enum.StrEnum):
     """How a configuration stands against the baseline."""
@@ -61,6 +64,18 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
             return self.reason
         factors = f"acceptance ×{self.acceptance.value:.2f}, step time ×{self.step_time.value:.2f}"
         return f"{factors}: {self.reason}" if self.reason else factors
+
+    @property
+    def brief(self) -> str:
+        """Why, for a column: `accept +8 %, step +3 %`; or why there is no verdict."""
+        if self.standing is Standing.NOT_COMPARED:
+            return self.reason if len(self.reason) <= _BRIEF else "not measured alike"
+        if self.acceptance is None or self.step_time is None:
+            return self.reason if len(self.reason) <= _BRIEF else ""
+        brought, cost = (
+            round((each.value - 1) * 100) for each in (self.acceptance, self.step_time)
+        )
+        return f"accept {brought:+d} %, step {cost:+d} %"
 
 
 class CodingView(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,8 +141,9 @@ def standing_of(found: Ratio | None, margin: float) -> Standing:
 def compared(cell: Cell | None, reference: Cell | None, margin: float) -> Comparison:
     """A cell against the baseline's cell of the same concurrency."""
     if cell is None or reference is None:
-        whose = "this configuration" if cell is None else "the baseline"
-        why = f"{whose} was not measured at this concurrency with this work"
+        why = "it was not measured at this concurrency"
+        if cell is not None:
+            why = "the baseline was not measured at this concurrency with this work"
         return Comparison(standing=Standing.NOT_COMPARED, reason=why)
     user = ratio(cell.user_rate, reference.user_rate)
     total = ratio(cell.total_rate, reference.total_rate)

@@ -20,7 +20,8 @@ from ddtui.experiments.choosing import ResultsError, chosen_baseline, in_sweep
 from ddtui.experiments.comparison import margin_of
 from ddtui.experiments.grouping import Group, grouped
 from ddtui.experiments.insights import Note, notes_on
-from ddtui.experiments.knob_values import says, value_of, value_order, varying_knobs
+from ddtui.experiments.knob_values import value_of, value_order, varying_knobs
+from ddtui.experiments.row_titles import told_apart
 from ddtui.experiments.rows import Circumstances, Row, failed_rows, measured_row
 
 __all__ = ["Note", "ResultsError", "ResultsView", "Row", "results_view"]
@@ -98,7 +99,8 @@ def results_view(
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
-    ordered = _ordered(_told_apart([*good, *failed_rows(around, failed)], varying), varying)
+    told = told_apart([*good, *failed_rows(around, failed)], varying)
+    good, ordered = told[: len(good)], _ordered(told, varying)
     return ResultsView(
         host=host,
         simulated=any(x.simulated for x in safe) or any(x.simulated for x in queue),
@@ -125,24 +127,6 @@ def _beside(
         return rows
     everything = msgspec.structs.replace(around, groups=groups, experiments=queue)
     return [measured_row(each, everything) for each in groups]
-
-
-def _told_apart(rows: Sequence[Row], varying: Sequence[str]) -> list[Row]:
-    """The rows, titled so that none is silent about a knob that other titles tell.
-
-    A title is what was asked for. Of two queues that began with something else in force, the same
-    request is another configuration.
-    """
-    baseline = next((row for row in rows if row.is_baseline), None)
-    found = list(rows)
-    for knob in varying if baseline is not None else ():
-        telling = {row.title for row in rows if says(row.title, knob, value_of(row.knobs, knob))}
-        for at, row in enumerate(found):
-            value = value_of(row.knobs, knob)
-            silent = telling and rows[at].title not in telling and knob in row.knobs
-            if silent and baseline is not None and value != value_of(baseline.knobs, knob):
-                found[at] = msgspec.structs.replace(row, title=f"{row.title} {knob} {value}")
-    return found
 
 
 def _ordered(rows: Iterable[Row], varying: Sequence[str]) -> list[Row]:

@@ -272,7 +272,10 @@ def _failed_bench(measured: Measurement, around: Circumstances) -> Row:
 
 def _title(group: Group, owners: Sequence[Experiment]) -> str:
     newest = group.newest
-    titles = (newest.title, *(each.title for each in owners), in_words(newest.knobs.items()))
+    asked = [each.title for each in owners]
+    # What an experiment asked for says more than what a bench by hand found in force.
+    own = [newest.title, *asked] if newest.experiment else [*asked, newest.title]
+    titles = (*own, in_words(newest.knobs.items()))
     return next((each for each in titles if each), "") or newest.configuration or "(no title)"
 
 

@@ -228,6 +228,11 @@ def _empty_rows(data: TableData, glyphs: Glyphs, width: int) -> list[Row]:
 
 def _foot(left_out: Sequence[str], view: ResultsView) -> str:
     parts = []
+    if "why" in left_out and any(
+        row.comparison.standing is Standing.NOT_COMPARED and row.state != "failed"
+        for row in view.rows
+    ):
+        parts.append(f"{fmt.NOTHING}: not measured as the baseline was")
     if left_out:
         parts.append(f"no room for {', '.join(left_out)}")
     if view.waiting:
