@@ -24,7 +24,7 @@ from ddtui.config.presets import merged
 from ddtui.control.controller import Controller
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment
-from ddtui.core.launch import Value
+from ddtui.core.launch import Request, Value
 from ddtui.experiments.grid import expand
 from ddtui.experiments.matching_like import CannotMatch, choices, shapes
 from ddtui.experiments.naming import retitled, shown
@@ -99,8 +99,7 @@ class Previews:
             return LikeView(fault=error.problems[0].message)
         if old is None:
             return LikeView(fault="it is not in the queue any more")
-        title = retitled(old.title, old.request, merged(old.request, typed.request))
-        view = LikeView(title=shown(msgspec.structs.replace(old, title=title)).title)
+        view = LikeView(title=_title_like(old, typed.request))
         if "block_size" not in typed.request.knobs:
             return view
         in_force = self._in_force(old)
@@ -114,8 +113,19 @@ class Previews:
             found = choices(old, typed.request, in_force=in_force, known=known)
         except CannotMatch as error:
             return msgspec.structs.replace(view, note=str(error))
+        titles = tuple(
+            view.title
+            if each.value is None
+            else _title_like(old, merged(typed.request, Request(knobs={"budget": each.value})))
+            for each in found
+        )
         return msgspec.structs.replace(
-            view, reference=reference, block_size=block, choices=found, control=typed.control
+            view,
+            reference=reference,
+            block_size=block,
+            choices=found,
+            titles=titles,
+            control=typed.control,
         )
 
     def _in_force(self, old: Experiment) -> dict[str, Value]:
@@ -126,6 +136,12 @@ class Previews:
         values = self._reader.known.values(kept)
         measured = next((each for each in kept.measurements if each.id == old.measurement), None)
         return {**values, **knobs_known(old, kept.settings.in_force, measured)}
+
+
+def _title_like(old: Experiment, over: Request) -> str:
+    """The title of an experiment like another one, with values on top."""
+    title = retitled(old.title, old.request, merged(old.request, over))
+    return shown(msgspec.structs.replace(old, title=title)).title
 
 
 def config_problem(error: ConfigError) -> ControlProblem:

@@ -149,6 +149,8 @@ class LikeView(msgspec.Struct, frozen=True, kw_only=True):
     block_size: int = 0
     choices: tuple[Matched, ...] = ()
     """Every policy, the default one first."""
+    titles: tuple[str, ...] = ()
+    """What would be added with each of the choices."""
     note: str = ""
     """Why there is nothing to match."""
     control: bool = False

@@ -119,7 +119,8 @@ def like_rows(view: LikeView, at: int, width: int, pointer: str) -> list[Row]:
     """What would be added, and every way to match."""
     if view.fault:
         return [row for line in view.fault.splitlines() for row in wrapped(line, width, Ink.BAD)]
-    rows = [Row("adds: ", Ink.LABEL).add(view.title, Ink.STRONG).cut(width)]
+    title = view.titles[at] if at < len(view.titles) else view.title
+    rows = [Row("adds: ", Ink.LABEL).add(title, Ink.STRONG).cut(width)]
     if view.note:
         return rows + wrapped(view.note, width, Ink.WARN)
     if not view.choices or view.reference is None:

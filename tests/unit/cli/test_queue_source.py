@@ -149,6 +149,8 @@ async def test_times_loads_and_previews_come_from_the_host(
         added = await queue.add_like(second.id, "block_size=16 control", "nodes")
         budgets = [queue.view.find(each) for each in added]
         assert [each.request.knobs["budget"] for each in budgets if each] == [26, 12]
+        nodes = next(at for at, each in enumerate(found.choices) if each.policy == "nodes")
+        assert [each.title for each in budgets if each] == [found.titles[nodes], found.title]
         assert queue.grid("budget=4,8 topk=").fault
         grid = queue.grid("budget=4,8,16 topk=4,6 if topk <= budget")
         assert grid.expansion is not None
