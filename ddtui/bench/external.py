@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import cast
 
@@ -39,6 +40,9 @@ exit "$status"
 )
 """Runs its arguments as a command that ends with the link, then prints what is in `{output}`."""
 
+MOST_ERRORS = 20
+"""Different ones that a cell keeps."""
+
 _SPREADS = (
     *("user_rate", "total_rate", "ttft", "ttfo", "tpot", "itl", "itl_p99"),
     *("acceptance_length", "step_time"),
@@ -57,12 +61,13 @@ async def run_command(
     """Run the plan's command on the host; a cell for each concurrency that it reports.
 
     It is ended after `plan.command_seconds`, when the link breaks, and when this is cancelled.
-    Raises CommandFailed and ConnectionLost.
+    Raises CommandFailed and ConnectionLost. What it reported before it failed, or its time was
+    over, is handed to `on_cell` before, with a note.
     """
     if not hasattr(host, "stream"):
         raise CommandFailed("an external bench runs on a host", "there is none here")
-    results, trouble = await _results(cast(Host, host), plan, engine, clock, on_progress)
-    if not results:
+    results, trouble, failure = await _results(cast(Host, host), plan, engine, clock, on_progress)
+    if not results and failure is None:
         raise CommandFailed(
             "the external bench gave no results",
             trouble or "none of its lines was one of JSON with figures",
@@ -71,9 +76,14 @@ async def run_command(
     known = {cell.concurrency: cell for cell in begun}
     for cell in merged(results):
         if cell.concurrency not in known:
+            if failure is not None:
+                late = f"{failure.what}, after these figures"
+                cell = msgspec.structs.replace(cell, notes=(*cell.notes, late))  # noqa: PLW2901
             known[cell.concurrency] = cell
             if on_cell is not None:
                 on_cell(cell)
+    if failure is not None:
+        raise failure
     return tuple(known[each] for each in sorted(known))
 
 
@@ -83,9 +93,10 @@ async def _results(
     engine: Engine,
     clock: Callable[[], float],
     on_progress: Callable[[Progress], None] | None,
-) -> tuple[list[Cell], str]:
-    """A cell for each line of results, and why a line was not understood."""
+) -> tuple[list[Cell], str, CommandFailed | None]:
+    """A cell for each line of results, why a line was not understood, and how it failed."""
     began, results, trouble = clock(), list[Cell](), ""
+    failure: CommandFailed | None = None
     words = ", ".join(plan.command[:1])
     try:
         async with (
@@ -103,22 +114,22 @@ async def _results(
                     on_progress(Progress(step=Step.COMMAND, elapsed=clock() - began, note=said))
             if running.status:
                 tail = safe_text(running.stderr_tail.strip().rpartition("\n")[2], 300)
-                raise CommandFailed(
+                failure = CommandFailed(
                     f"the external bench {words} failed with status {running.status}",
                     tail,
                     "run it on the host by hand to see more",
                 )
-    except TimeoutError as exc:
-        raise CommandFailed(
+    except TimeoutError:
+        failure = CommandFailed(
             f"the external bench did not end within {plan.command_seconds:g} s",
             "it was ended",
             "give the plan more command_seconds, or the bench less to do",
-        ) from exc
+        )
     except (LinkDown, LinkRefused) as exc:
         raise ConnectionLost("the link broke during the external bench", exc.what) from exc
     except HostError as exc:
         raise CommandFailed("the external bench could not be run", exc.what, exc.remedy) from exc
-    return results, trouble
+    return results, trouble, failure
 
 
 def merged(results: Sequence[Cell]) -> list[Cell]:
@@ -134,15 +145,14 @@ def _merge(cells: Sequence[Cell]) -> Cell:
         spreads: list[Spread | None] = [getattr(cell, name) for cell in cells]
         return spread(each.median if each else None for each in spreads)
 
-    errors: dict[str, int] = {}
+    errors: Counter[str] = Counter()
     for cell in cells:
-        for error, count in cell.errors.items():
-            errors[error] = errors.get(error, 0) + count
+        errors.update(cell.errors)
     whole = Cell(
         concurrency=cells[0].concurrency,
         requests=sum(cell.requests for cell in cells),
         failed=sum(cell.failed for cell in cells),
-        errors=errors,
+        errors=dict(errors.most_common(MOST_ERRORS)),
         output_tokens=sum(cell.output_tokens for cell in cells),
         seconds=sum(cell.seconds for cell in cells),
         notes=tuple(dict.fromkeys(note for cell in cells for note in cell.notes)),

@@ -21,14 +21,21 @@ RESULTS = Path(__file__).parents[2] / "fixtures" / "sglang" / "sglang-bench_serv
 
 
 async def run(
-    *command: str, seconds: float = 30.0, seen: list[Progress] | None = None
+    *command: str,
+    seconds: float = 30.0,
+    seen: list[Progress] | None = None,
+    kept: list[Cell] | None = None,
 ) -> tuple[Cell, ...]:
     host = LocalHost()
     await host.start()
     try:
         bench = Bench(DirectPorts(), "127.0.0.1", 1, SGLANG, host=host)
         plan = BenchPlan(command=command, command_seconds=seconds)
-        return await bench.run(plan, on_progress=None if seen is None else seen.append)
+        return await bench.run(
+            plan,
+            on_progress=None if seen is None else seen.append,
+            on_cell=None if kept is None else kept.append,
+        )
     finally:
         await host.close()
 
@@ -78,6 +85,20 @@ async def test_failures(command: tuple[str, ...], what: str, why: str) -> None:
     assert what in told.value.what
     assert why in told.value.why
     assert told.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("then", "said"),
+    [("exit 3", "failed with status 3"), ("sleep 1000", "did not end within 1 s")],
+)
+async def test_results_before_a_failure_are_kept_and_say_so(then: str, said: str) -> None:
+    kept: list[Cell] = []
+    with pytest.raises(CommandFailed, match=said):
+        await run("bash", "-c", f"echo '{result(100)}'; {then}", seconds=1.0, kept=kept)
+    (cell,) = kept
+    assert cell.total_rate
+    assert cell.total_rate.values == (100.0,)
+    assert cell.notes[-1].endswith(f"{said}, after these figures")
 
 
 async def test_time_is_limited_and_nothing_is_left(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from ddtui.core.generation import Prompt, Speculation, Wanted
@@ -158,6 +159,41 @@ def test_a_number_without_end_is_no_figure(name: str) -> None:
     line = f'{{"output_throughput": 3.5, "completed": 2, "{name}": 1{"0" * 400}}}'
     cell = SGLANG.parse_benchmark(line.encode())
     assert (cell.concurrency, cell.tpot, cell.seconds) == (1, None, 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mean_tpot_ms", "1e-306"),
+        ("median_ttft_ms", "-7"),
+        ("p99_itl_ms", '"\\u001b[2J soon"'),
+        ("output_throughput", "1e300"),
+        ("accept_length", "0.2"),
+        ("max_concurrency", "1e14"),
+        ("duration", "Infinity"),
+    ],
+)
+def test_figure_that_cannot_be_is_left_out_and_told(name: str, said: str) -> None:
+    said_of_all = '"output_throughput": 3.5, "completed": 2, "mean_tpot_ms": 5'
+    cell = SGLANG.parse_benchmark(f'{{{said_of_all}, "{name}": {said}}}'.encode())
+    (note,) = (each for each in cell.notes if "no figure" in each)
+    assert note.startswith(f"{name} of ")
+    assert note.isprintable()
+    assert msgspec.json.decode(msgspec.json.encode(cell), type=Cell) == cell
+
+
+def test_errors_are_counted_and_the_most_frequent_ones_kept_safe() -> None:
+    hostile = "\x1b]0;owned\x07\x1b[2J Authorization: Bearer sk-abcdef0123456789 \ud800"
+    errors = [hostile] * 3 + ["again"] * 2 + [f"error {number}" for number in range(20_000)]
+    result = {"output_throughput": 3.5, "completed": 2, "errors": errors}
+    cell = SGLANG.parse_benchmark(json.dumps(result).encode())
+    assert cell.failed == 20_005
+    assert len(cell.errors) == 20
+    (worst, count), (second, _), *_ = cell.errors.items()
+    assert (count, second) == (3, "again")
+    assert worst.isprintable()
+    assert "sk-abcdef" not in worst
+    assert msgspec.json.decode(msgspec.json.encode(cell), type=Cell) == cell
 
 
 def test_result_with_nan_and_infinity_gives_what_is_left() -> None:
