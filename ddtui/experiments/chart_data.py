@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import Literal
 
@@ -11,13 +11,15 @@ import msgspec
 from ddtui.core.measurement import Spread
 from ddtui.experiments.insights import runs_of
 from ddtui.experiments.intervals import usable
-from ddtui.experiments.knob_values import numeric, value_of, value_order
+from ddtui.experiments.knob_values import numeric, others, value_of, value_order
 from ddtui.experiments.results import ResultsView, Row
 
 MOST_KNOBS = 4
 """Knobs that get charts of their own, those with most values first."""
 MOST_SERIES = 8
 """Lines of one chart, those with most points first; more cannot be told apart."""
+_NAMED = 3
+"""Rows without a place in a chart that are named for each reason."""
 
 Metric = Literal["user_rate", "acceptance_length"]
 METRICS: dict[Metric, tuple[str, str]] = {
@@ -63,6 +65,8 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     """The baseline's y."""
     front: tuple[Point, ...] = ()
     """Points that no other one beats on both axes, by x."""
+    missing: str = ""
+    """Which rows are not drawn, and why; empty where all are."""
 
 
 class Field(msgspec.Struct, frozen=True):
@@ -145,6 +149,7 @@ def knob_chart(view: ResultsView, knob: str, metric: Metric) -> Chart | None:
         reference=baseline.median if baseline is not None else None,
         simulated=view.simulated,
         left_out=len(series) - len(shown),
+        missing=_missing_beside(view, knob, metric, [row for _, found in runs for row, _ in found]),
     )
 
 
@@ -216,7 +221,45 @@ def pareto(view: ResultsView) -> Chart | None:
         simulated=view.simulated,
         left_out=len(series) - len(shown),
         front=front,
+        missing=_missing({"no figures of both": _without(view, {each.label for each in series})}),
     )
+
+
+def _without(view: ResultsView, drawn: Container[str]) -> list[Row]:
+    return [row for row in view.rows if row.title not in drawn]
+
+
+def _missing_beside(view: ResultsView, knob: str, metric: Metric, drawn: Sequence[Row]) -> str:
+    """Which rows a line over a knob has no place for."""
+
+    def place(row: Row) -> tuple[object, ...]:
+        value = value_of(row.knobs, knob)
+        return (row.work, others(row.knobs, knob, view.varying), value)
+
+    inside, places = {id(row) for row in drawn}, {place(row) for row in drawn}
+    rows = [row for row in view.rows if id(row) not in inside]
+    known = [row for row in rows if _figure(row, metric) is not None]
+    return _missing(
+        {
+            f"nothing else differs from it in {knob} alone": [
+                row for row in known if place(row) not in places
+            ],
+            "another row of the same knobs is drawn": [
+                row for row in known if place(row) in places
+            ],
+            "it has no figure": [row for row in rows if _figure(row, metric) is None],
+        }
+    )
+
+
+def _missing(by_reason: Mapping[str, Sequence[Row]]) -> str:
+    """`not drawn: budget 8, budget 12 and 3 more (it has no figure)`."""
+    parts = []
+    for reason, rows in by_reason.items():
+        named = ", ".join(row.title for row in rows[:_NAMED])
+        more = f" and {len(rows) - _NAMED} more" if len(rows) > _NAMED else ""
+        parts += [f"{named}{more} ({reason})"] if rows else []
+    return f"not drawn: {'; '.join(parts)}" if parts else ""
 
 
 def pareto_front(points: Iterable[Point]) -> tuple[Point, ...]:

@@ -13,6 +13,7 @@ from textwrap import wrap
 
 from ddtui.core.text import clean
 from ddtui.experiments.chart_data import AnyChart, Chart, HeatMap, Point
+from ddtui.experiments.fitting import shortened
 from ddtui.experiments.svg import Svg
 from ddtui.experiments.wording import number
 
@@ -20,6 +21,8 @@ WIDTH, HEIGHT = 880, 400
 _LEFT, _TOP, _RIGHT, _BOTTOM = 78, 48, 296, 58
 _LEGEND = 38
 """Characters of a legend's line; a label has two at most."""
+_WIDEST = 128
+"""Characters of the line beneath a chart."""
 _FADE = 0.72
 """Strength of a field from which its text is set in the ground's colour."""
 
@@ -130,6 +133,8 @@ def _lines(chart: Chart) -> Svg:
             tip = f"{point.label}: {number(point.y)} ({number(point.low)} to {number(point.high)})"
             _marker(picture, spot, place, tip)
     _legend(picture, chart)
+    if chart.missing:
+        picture.text(20, HEIGHT - 4, shortened(chart.missing, _WIDEST), "faint")
     return picture
 
 

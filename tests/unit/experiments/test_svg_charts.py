@@ -245,3 +245,24 @@ def test_settings_that_differ_at_their_end_differ_in_the_legend() -> None:
     words = " ".join(texts(parsed(drawn(chart).document())))
     for series in chart.series:
         assert series.label in words
+
+
+def test_what_has_no_place_in_a_chart_is_named_beneath_it() -> None:
+    alone = measured(
+        64, (cell(120.0),), knobs={"budget": "64", "topk": "8", "block_size": "16"}, title="alone"
+    )
+    without = measured(
+        16, (cell(147.0, None),), id="w", configuration="w", title="without", experiment=""
+    )
+    silent = msgspec.structs.replace(without, cells=(cell(50.0, None, concurrency=8),))
+    view = results_view("ct200", [*seed_measurements(), alone, silent], [])
+    chart = knob_chart(view, "budget", "user_rate")
+    assert chart is not None
+    assert chart.missing == (
+        "not drawn: alone budget 64 topk 8 (nothing else differs from it in budget alone);"
+        " without budget 16 (it has no figure)"
+    )
+    assert chart.missing in texts(parsed(drawn(chart).document()))
+    whole = knob_chart(results_view("ct200", seed_measurements(), []), "budget", "user_rate")
+    assert whole is not None
+    assert whole.missing == ""
