@@ -134,7 +134,7 @@ def _lines(chart: Chart) -> Svg:
             _marker(picture, spot, place, tip)
     _legend(picture, chart)
     if chart.missing:
-        picture.text(20, HEIGHT - 4, shortened(chart.missing, _WIDEST), "faint")
+        picture.text(20, HEIGHT - 3, shortened(chart.missing, _WIDEST), "faint")
     return picture
 
 
@@ -180,7 +180,7 @@ def _frame(chart: AnyChart) -> Svg:
     picture.box((0, 0), (WIDTH, HEIGHT), "ground")
     picture.text(20, 27, title, "title")
     middle = (_LEFT + WIDTH - _RIGHT) / 2
-    picture.text(middle, HEIGHT - 16, chart.x_label, "faint", anchor="middle")
+    picture.text(middle, HEIGHT - 22, chart.x_label, "faint", anchor="middle")
     centre = (_TOP + HEIGHT - _BOTTOM) / 2
     picture.text(22, centre, chart.y_label, "faint", anchor="middle", turned=-90)
     return picture
