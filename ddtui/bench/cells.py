@@ -182,6 +182,14 @@ class CellRun:
         macros = [each.acceptance_macro for each in found if each.acceptance_macro is not None]
         if plan.repeats == 1:
             self._note("one repeat: nothing is known of how much the figures vary")
+        node_use = (length.median - 1) / self._budget if length and self._budget else None
+        if node_use is not None and node_use > 1:
+            self._note(
+                f"not believed, and left out: a node use of {node_use:.2f}; a tree of"
+                f" {self._budget} nodes was not what gave this acceptance length"
+            )
+            node_use = None
+        histogram = _sum_of_histograms(found)
         self._note_windows(repeats)
         for note in (note for each in found for note in each.notes):
             self._note(note)
@@ -202,8 +210,9 @@ class CellRun:
             itl_p99=spread(each.itl_p99 for each in found),
             acceptance_length=length,
             acceptance_macro=fmean(macros) if macros else None,
-            positions=positions(_sum_of_histograms(found)),
-            node_use=(length.median - 1) / self._budget if length and self._budget else None,
+            positions=positions(histogram),
+            passes=sum(histogram),
+            node_use=node_use,
             step_time=spread(each.step_time for each in found),
             server_rate=_median(each.server.rate for each in repeats),
             server_acceptance=_median(each.server.acceptance for each in repeats),

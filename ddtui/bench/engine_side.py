@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from statistics import median
 
@@ -172,6 +173,9 @@ def between(
 
 
 def _delta(first: Reading, last: Reading, name: str) -> float | None:
-    """Growth of a counter; None where it is not there, or began anew (the engine restarted)."""
+    """Growth of a counter; None where it is none, or began anew (the engine restarted)."""
     before, after = getattr(first.counters, name), getattr(last.counters, name)
-    return after - before if before is not None and after is not None and after >= before else None
+    if before is None or after is None or not before <= after < math.inf:
+        return None
+    grown: float = after - before
+    return grown if grown < math.inf else None

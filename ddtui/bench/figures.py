@@ -34,6 +34,7 @@ from statistics import fmean, median
 
 import msgspec
 
+from ddtui.bench.believable import drafts_of, seconds_of
 from ddtui.bench.exchange import Exchange
 from ddtui.bench.spread import weighted_quantile
 
@@ -83,11 +84,20 @@ def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
             "the server counts no tokens on the way: the first event is taken for one token, and"
             " ITL is not known"
         )
-    length, macro, histogram, derived = _acceptance(good)
+    length, macro, histogram, derived, doubts = _acceptance(good)
+    longest = max(each.tokens or 0 for each in good)
+    if length is not None and length > longest:
+        doubts.append(f"an acceptance length of {length:.1f} in answers of {longest} tokens")
+        length, macro, histogram = None, None, ()
+    notes += [f"not believed, and left out: the server says {doubt}" for doubt in doubts]
     if derived:
         notes.append("accepted drafts are not told: taken from tokens and verifications")
     ttfos = [each.first_output - each.began for each in good if each.first_output is not None]
-    server = [each.server_ttft for each in good if each.server_ttft is not None]
+    said = [each.server_ttft for each in good if each.server_ttft is not None]
+    server = [each for each in map(seconds_of, said) if each is not None]
+    if len(server) < len(said):
+        wrong = next(each for each in said if seconds_of(each) is None)
+        notes.append(f"not believed, and left out: the server says a TTFT of {wrong:g} s")
     lost = _lost_share(exchanges, window, concurrency)
     seconds = max(_seconds_that_count(good, window, lost), 1e-9)
     return Figures(
@@ -203,15 +213,22 @@ def tokens_until(exchange: Exchange, moment: float) -> float:
 
 def _acceptance(
     good: Iterable[Exchange],
-) -> tuple[float | None, float | None, tuple[int, ...], bool]:
-    """Acceptance length (micro, macro), the histogram, and whether drafts were derived."""
+) -> tuple[float | None, float | None, tuple[int, ...], bool, list[str]]:
+    """Acceptance length (micro, macro), the histogram, whether drafts were derived, and doubts.
+
+    Of the doubts the first one stands for all: an engine that counts wrongly does so each time.
+    """
     accepted = verifications = 0
     each_length: list[float] = []
     histogram: list[int] = []
-    derived = False
+    derived, doubts = False, list[str]()
     for each in good:
-        counts = each.speculation
-        if counts is None or counts.verifications <= 0:
+        if each.speculation is None:
+            continue
+        counts, doubt = drafts_of(each.speculation, each.tokens or 0)
+        if doubt and not doubts:
+            doubts.append(doubt)
+        if counts is None:
             continue
         drafts = counts.accepted
         if drafts is None:  # the first token comes from the prefill, each verification adds one
@@ -223,8 +240,8 @@ def _acceptance(
         for index, count in enumerate(counts.histogram):
             histogram[index] += count
     if not verifications:
-        return None, None, (), False
-    return 1 + accepted / verifications, fmean(each_length), tuple(histogram), derived
+        return None, None, (), False, doubts
+    return 1 + accepted / verifications, fmean(each_length), tuple(histogram), derived, doubts
 
 
 def positions(histogram: Sequence[int]) -> tuple[float, ...]:

@@ -21,7 +21,8 @@ def spread(values: Iterable[float | None]) -> Spread | None:
     distribution (H. A. David, H. N. Nagaraja, "Order Statistics", 7.1). The widest pair of ranks of
     fewer values covers less than 95 % (of three values: 75 %), so for 2 to 5 it is Student's for
     the mean: a repeat's figure is itself an average over many requests, which is near enough to
-    normal. Of one value nothing can be said: low and high are the value.
+    normal. Of one value nothing can be said: low and high are the value; nor of two that are equal,
+    from which nobody should conclude that the next one will be (a ratio of them has no interval).
     """
     known = [value for value in values if value is not None]
     if not known:

@@ -50,6 +50,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     """Mean of the requests' acceptance lengths, as papers give it."""
     positions: tuple[float, ...] = ()
     """Share of verifications that accepted at least 1, 2, ... drafts."""
+    passes: int = 0
+    """Verifications that `positions` are of; 0 where that is not known."""
     node_use: float | None = None
     """(acceptance length - 1) / budget."""
     step_time: Spread | None = None

@@ -6,7 +6,8 @@ default), positive, and vary by a share of their size. So a ratio's interval is 
 generalization of `Student's' problem when several different population variances are involved",
 Biometrika 34) on the logarithms: differences of logarithms are logarithms of ratios. Its degrees of
 freedom are rounded down, which makes it wider, never narrower. One repeat on one side borrows the
-other side's variance; one repeat on both gives no interval.
+other side's variance, and so do two that are equal, for two tell of no variance by agreeing; on
+both sides they give no interval. Nor does a repeat without a logarithm: one of 0.
 
 A bootstrap is not used: three repeats have but ten different resamples, and its intervals are then
 far too narrow.
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -83,6 +84,8 @@ def drift(figures: Sequence[Spread | None]) -> float | None:
 
 
 def _half_width(figure: Spread, reference: Spread) -> float | None:
+    if any(not _has_log(each) for side in (figure, reference) for each in side.values):
+        return None
     one, other = _variance_of_mean(figure), _variance_of_mean(reference)
     if one is None and other is None:
         return None
@@ -100,8 +103,10 @@ def _half_width(figure: Spread, reference: Spread) -> float | None:
 
 
 def _variance_of_mean(figure: Spread) -> tuple[float, float] | None:
-    """Of the mean logarithm, with its degrees of freedom; None for a single repeat."""
+    """Of the mean logarithm, with its degrees of freedom; None where it is not known."""
     logs = _logs(figure)
+    if len(logs) == 2 and logs[0] == logs[1]:
+        return None
     if len(logs) > 1:
         mean = statistics.fmean(logs)
         squares = math.fsum((each - mean) ** 2 for each in logs)
@@ -121,7 +126,7 @@ def _borrowed(figure: Spread) -> tuple[float, float]:
 
 
 def _logs(figure: Spread) -> list[float]:
-    return [math.log(each) for each in _positive(figure.values)]
+    return [math.log(each) for each in figure.values if _has_log(each)]
 
 
 def _log_mean(figure: Spread) -> float:
@@ -134,5 +139,5 @@ def _exp(exponent: float) -> float:
     return math.exp(max(-700.0, min(700.0, exponent)))
 
 
-def _positive(values: Iterable[float]) -> tuple[float, ...]:
-    return tuple(each for each in values if math.isfinite(each) and each > 0)
+def _has_log(value: float) -> bool:
+    return math.isfinite(value) and value > 0

@@ -42,6 +42,7 @@ def pooled(cells: Sequence[Cell]) -> Cell:
         seconds=sum(each.seconds for each in cells),
         acceptance_macro=_mean(cells, "acceptance_macro", _requests),
         positions=_positions(cells),
+        passes=sum(each.passes for each in cells) if all(each.passes for each in cells) else 0,
         server_rate=_mean(cells, "server_rate", _seconds),
         server_acceptance=_mean(cells, "server_acceptance", _passes_by_server),
         server_ttft=_mean(cells, "server_ttft", _requests),
@@ -81,12 +82,19 @@ def _seconds(cell: Cell) -> float:
 
 
 def _passes(cell: Cell) -> float:
-    """Verifications; each brought what it accepted and one token."""
-    return cell.output_tokens / (1 + sum(cell.positions))
+    """Verifications; where they are not told, by what each brought: what it accepted and one token.
+
+    The first token of an answer came before them.
+    """
+    return cell.passes or _verified_tokens(cell) / (1 + sum(cell.positions))
 
 
 def _passes_by_server(cell: Cell) -> float:
-    return cell.output_tokens / cell.server_acceptance if cell.server_acceptance else 0.0
+    return _verified_tokens(cell) / cell.server_acceptance if cell.server_acceptance else 0.0
+
+
+def _verified_tokens(cell: Cell) -> int:
+    return max(0, cell.output_tokens - cell.requests)
 
 
 def _positions(cells: Iterable[Cell]) -> tuple[float, ...]:

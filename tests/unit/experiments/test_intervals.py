@@ -48,6 +48,21 @@ def test_one_repeat_on_both_sides_has_no_interval() -> None:
     assert (found.value, found.low, found.high) == (100 / 110, None, None)
 
 
+def test_two_equal_repeats_tell_of_no_variance() -> None:
+    equal = ratio(of(5, 5), of(4, 4))
+    assert equal is not None
+    assert (equal.value, equal.low, equal.high) == (1.25, None, None)
+    # Beside others they borrow, as one repeat does.
+    assert ratio(of(100, 100), of(100, 110, 121)) == ratio(of(100), of(100, 110, 121))
+
+
+def test_a_repeat_without_a_logarithm_gives_no_interval() -> None:
+    """It is in the median, and an interval of the others alone would be of something else."""
+    for found in (ratio(of(0, 5, 5), of(4, 4.1, 4.2)), ratio(of(4, 4.1, 4.2), of(0, 5, 5))):
+        assert found is not None
+        assert (found.low, found.high) == (None, None)
+
+
 def test_an_interval_without_its_repeats_is_taken_as_it_is() -> None:
     found = ratio(Spread(100, 95, 105), Spread(100, 95, 105))
     assert found is not None
@@ -76,7 +91,7 @@ def test_intervals_are_finite_hold_their_ratio_and_turn_around(
     assert found is not None
     assert turned is not None
     assert math.isfinite(found.value)
-    if len(ours) == len(theirs) == 1:
+    if all(len(side) < 3 and len(set(side)) == 1 for side in (ours, theirs)):
         assert found.low is None
         return
     assert found.low is not None

@@ -18,7 +18,8 @@ def part(histogram: tuple[int, ...], **more: Any) -> Cell:
     passes = sum(histogram)
     tokens = passes + sum(accepted * count for accepted, count in enumerate(histogram))
     plain = cell(150.0, tokens / passes, positions=positions(histogram))
-    return msgspec.structs.replace(plain, output_tokens=tokens, **more)
+    whole = msgspec.structs.replace(plain, **more)
+    return msgspec.structs.replace(whole, output_tokens=tokens + whole.requests)
 
 
 def test_positions_are_those_of_the_added_histograms() -> None:
@@ -27,6 +28,16 @@ def test_positions_are_those_of_the_added_histograms() -> None:
     for order in ((short, long), (long, short)):
         found = pooled([part(each) for each in order])
         assert found.positions == pytest.approx(positions(added))
+        # Of what the last passes accepted beyond their answers' ends, no token tells.
+        told = [part(each, passes=sum(each)) for each in order]
+        told[0] = msgspec.structs.replace(told[0], output_tokens=told[0].output_tokens - 50)
+        found = pooled(told)
+        assert found.positions == pytest.approx(positions(added))
+        assert found.passes == sum(added)
+        # One of an older ddtui, which did not keep them.
+        found = pooled([msgspec.structs.replace(part(order[0]), passes=0), told[1]])
+        assert found.positions == pytest.approx(positions(added))
+        assert found.passes == 0
     one = part(short)
     assert pooled([one, msgspec.structs.replace(one, positions=())]).positions == one.positions
     assert pooled([cell(150.0), cell(150.0)]).positions == ()
@@ -38,9 +49,9 @@ def test_what_the_server_says_has_the_weight_of_what_it_is_of() -> None:
     found = pooled([first, second])
     assert found.server_rate == pytest.approx((100.0 * 30 + 200.0 * 10) / 40)
     assert found.server_ttft == pytest.approx((0.1 * 10 + 0.2 * 30) / 40)
-    # 600 tokens in 300 passes, and 900 in 225.
-    first = msgspec.structs.replace(first, output_tokens=600, server_acceptance=2.0)
-    second = msgspec.structs.replace(second, output_tokens=900, server_acceptance=4.0)
+    # 600 tokens in 300 passes, and 900 in 225; the first one of each answer is the prefill's.
+    first = msgspec.structs.replace(first, output_tokens=610, server_acceptance=2.0)
+    second = msgspec.structs.replace(second, output_tokens=930, server_acceptance=4.0)
     found = pooled([first, second])
     assert found.server_acceptance == pytest.approx(1500 / 525)
 
