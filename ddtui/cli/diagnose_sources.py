@@ -24,6 +24,7 @@ from ddtui.collect.programs import (
 from ddtui.collect.saved_log import NotALog, SavedLog
 from ddtui.collect.settings import HostSettings
 from ddtui.collect.unit import Frames, find_units, status_of
+from ddtui.collect.unit_older import Starts
 from ddtui.config.hosts import HostTarget
 from ddtui.core.diagnosis import LogExamination
 from ddtui.core.engine import Engine
@@ -181,7 +182,7 @@ async def _unit(host: Host, scope: str, name: str) -> UnitStatus:
                 frame = frames.add(raw.decode("utf-8", "replace"))
                 if frame is not None:
                     try:
-                        return status_of(name, frame)
+                        return status_of(name, frame, Starts())
                     except SourceTrouble as trouble:
                         raise HostError(trouble.detail, trouble.remedy) from trouble
     raise HostError(f"the host said nothing about {name}")

@@ -7,7 +7,8 @@ import shlex
 from collections.abc import Collection
 from datetime import datetime
 
-from ddtui.collect.unit_start import Configured, Environment, Start, environment_of
+from ddtui.collect.unit_older import Configured, Environment, Starts, environment_of
+from ddtui.collect.unit_start import Start
 from ddtui.core.bounded import bounded_float, bounded_int, within
 from ddtui.core.redact import redact_argv
 from ddtui.core.samples import UnitStatus
@@ -126,10 +127,11 @@ def unit_status(
     command_line: list[str],
     start: Start,
     now: float | None,
+    starts: Starts,
 ) -> UnitStatus:
     """The unit's state from its properties; secrets are removed and texts cleaned here.
 
-    `now` is the host's time, Unix seconds.
+    `now` is the host's time, Unix seconds; `starts` remembers the start of the main process.
     """
     active = values.get("ActiveState", "")
     entered = parse_time(values.get("ActiveEnterTimestamp", ""))
@@ -138,7 +140,7 @@ def unit_status(
     running = values.get("MainPID", "0") not in {"", "0"}
     argv = tuple(command_line) or parse_exec_start(values.get("ExecStart", ""))
     began = main_started if running else None
-    environment = _environment(values, start, command_line, began, now)
+    environment = _environment(values, start, command_line, (began, now), starts)
     return UnitStatus(
         name=clean(values.get("Id") or name, _TEXT_LIMIT),
         load_state=_word(values, "LoadState"),
@@ -166,6 +168,8 @@ def unit_status(
         environment=_cleaned(environment.pairs),
         environment_read=environment.read,
         older=_cleaned(environment.older),
+        doubts=_cleaned(environment.doubts),
+        overridden=_cleaned(environment.overridden),
         working_directory=_word(values, "WorkingDirectory"),
         status_text=_word(values, "StatusText"),
     )
@@ -175,18 +179,19 @@ def _environment(
     values: dict[str, str],
     start: Start,
     command_line: list[str],
-    began: float | None,
-    now: float | None,
+    times: tuple[float | None, float | None],
+    starts: Starts,
 ) -> Environment:
     drop_ins = split_words(values.get("DropInPaths", ""))
     unit = Configured(
         pairs=tuple(split_words(values.get("Environment", ""))),
         exec_start=parse_exec_start(values.get("ExecStart", "")),
         files=frozenset({values.get("FragmentPath", ""), *drop_ins}),
-        passed=frozenset(split_words(values.get("PassEnvironment", ""))),
+        variable_files=values.get("EnvironmentFiles", ""),
         needs_reload=values.get("NeedDaemonReload") == "yes",
     )
-    return environment_of(unit, start, command_line, began, now)
+    invocation = values.get("InvocationID", "")
+    return environment_of(unit, start, command_line, *times, (starts, invocation))
 
 
 def _word(values: dict[str, str], name: str) -> str:

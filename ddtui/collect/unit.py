@@ -9,6 +9,7 @@ from ddtui.collect.observed import Observed
 from ddtui.collect.programs import UNIT, UNIT_PROPERTIES, UNITS
 from ddtui.collect.settings import HostSettings
 from ddtui.collect.systemd_text import parse_exec_start, parse_properties, unit_status, unquote
+from ddtui.collect.unit_older import Starts
 from ddtui.collect.unit_start import Start, parse_start
 from ddtui.core.bounded import bounded_float, bounded_int
 from ddtui.core.clock import Clock
@@ -131,12 +132,15 @@ class Frames:
         )
 
 
-def status_of(name: str, frame: Frame) -> UnitStatus:
-    """The unit's state from a frame. Raises SourceTrouble when systemctl did not answer."""
+def status_of(name: str, frame: Frame, starts: Starts) -> UnitStatus:
+    """The unit's state from a frame; its start is noted in `starts`.
+
+    Raises SourceTrouble when systemctl did not answer.
+    """
     values = parse_properties(frame.lines, _KNOWN)
     if "LoadState" not in values:
         raise trouble_of("\n".join(frame.lines))
-    return unit_status(name, values, frame.command_line, frame.start, frame.host_at)
+    return unit_status(name, values, frame.command_line, frame.start, frame.host_at, starts)
 
 
 def trouble_of(text: str) -> SourceTrouble:
@@ -173,6 +177,7 @@ class UnitCollector:
         self._observed = observed
         self._context = context
         self._last: UnitStatus | None = None
+        self._starts = Starts()
         self._emitted_at = 0.0
 
     async def run(self, host: Host, emit: Emit) -> None:
@@ -205,6 +210,8 @@ class UnitCollector:
     async def _watch(self, host: Host, emit: Emit, report: Report) -> None:
         name = self._observed.unit_name or ""
         frames = Frames()
+        last: tuple[Frame, UnitStatus] | None = None
+        self._starts.interrupted()
         async with (
             host.stream(UNIT, self._settings.scope, name, ",".join(UNIT_PROPERTIES)) as stream,
             lines_of(stream) as lines,
@@ -214,8 +221,11 @@ class UnitCollector:
                     raise SourceTrouble("the host said nothing about the unit: started anew")
                 for raw in batch:
                     frame = frames.add(raw.decode("utf-8", "replace"))
-                    if frame is not None:
-                        self._take(status_of(name, frame), emit, report, self._context.clock)
+                    if frame is None:
+                        continue
+                    if last is None or frame is not last[0]:
+                        last = frame, status_of(name, frame, self._starts)
+                    self._take(last[1], emit, report, self._context.clock)
                 if self._observed.unit_name != name:
                     raise Restart
             errors = stream.stderr_tail.strip()

@@ -395,7 +395,8 @@ def not_as_expected(
 
 def edited_since(snapshot: Snapshot) -> str:
     """Why what was started may be older than what is configured by now, in words."""
-    older = snapshot.unit.older if snapshot.unit is not None else ()
+    unit = snapshot.unit
+    older = (*unit.older, *unit.doubts) if unit is not None else ()
     return f"the unit was changed meanwhile: {'; '.join(older[:2])}" if older else ""
 
 

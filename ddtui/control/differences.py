@@ -25,6 +25,8 @@ from ddtui.core.redact import (
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import clean
 
+_UP = {"active", "activating", "reloading"}
+
 
 def differences(
     before: Launch, after: Launch, flags: Callable[[Sequence[str]], dict[str, str]]
@@ -120,7 +122,7 @@ def not_running_as_written(
 def _other_variables(written: Launch, snapshot: Snapshot, engine: Engine) -> tuple[Finding, ...]:
     due = restart_due(written, snapshot, engine, of_flags=False)
     if not due:
-        return ()
+        return _doubts(snapshot)
     return (
         Finding(
             Level.WARNING,
@@ -132,11 +134,28 @@ def _other_variables(written: Launch, snapshot: Snapshot, engine: Engine) -> tup
     )
 
 
+def _doubts(snapshot: Snapshot) -> tuple[Finding, ...]:
+    """What raises a doubt whether the process is as its unit: nothing is done for that alone."""
+    unit = snapshot.unit
+    if unit is None or not unit.doubts or unit.active_state not in _UP:
+        return ()
+    return (
+        Finding(
+            Level.NOTE,
+            "perhaps-older",
+            f"whether the process is as its unit is not known: {'; '.join(unit.doubts[:3])}",
+            "a file may be written anew with the same text, or by each start; no difference is"
+            " known",
+            "if it was changed: ddtui restart",
+        ),
+    )
+
+
 def _other_flags(
     written: Launch, snapshot: Snapshot, engine: Engine, opaque: Collection[str]
 ) -> tuple[Finding, ...]:
     unit = snapshot.unit
-    if unit is None or unit.active_state not in {"active", "activating", "reloading"}:
+    if unit is None or unit.active_state not in _UP:
         return ()
     found = deviations(Launch(written.argv), snapshot, engine, opaque=opaque)
     if not found:

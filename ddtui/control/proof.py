@@ -92,6 +92,11 @@ def _variable(change: Change, unit: UnitStatus | None) -> Proof:
         outcome, reason = Outcome.NOT_TAKEN, f"the process was started with {clean(now, 200)}"
     if taken and change.after is not None and MASK in change.after:
         outcome, reason = Outcome.UNREPORTED, NOT_COMPARED
+    own = {each.partition("=")[0]: each for each in unit.overridden} if unit is not None else {}
+    if taken and change.name in own:
+        now = own[change.name].partition("=")[2] if "=" in own[change.name] else None
+        outcome = Outcome.OVERRIDDEN
+        reason = "the program has set it itself after the start"
     return Proof(change.kind, change.name, change.after, now, outcome, reason, change.knob)
 
 
@@ -265,7 +270,7 @@ def restart_due(
     told = _told_of(found, where=where)
     variables = f"the process runs with older variables: {told}" if found else ""
     reasons = "; ".join(clean(each, 300) for each in unit.older[:3])
-    older = f"the process may run with an older configuration: {reasons}" if reasons else ""
+    older = f"the process runs with an older configuration: {reasons}" if reasons else ""
     return "; ".join(each for each in (flags, variables, older) if each)
 
 

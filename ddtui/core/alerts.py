@@ -120,7 +120,7 @@ def _unit(snapshot: Snapshot) -> Iterator[_Found]:
             yield "simulated-acceptance", Severity.WARNING, text
             break
     if unit.older and unit.active_state in _UP:
-        text = f"the process may run with an older configuration ({unit.older[0]}): restart due"
+        text = f"the process runs with an older configuration ({unit.older[0]}): restart due"
         yield "older", Severity.WARNING, text
     if unit.needs_daemon_reload:
         yield "reload", Severity.INFO, "unit files changed on disk: systemctl daemon-reload is due"

@@ -238,11 +238,16 @@ class UnitStatus(msgspec.Struct, frozen=True):
     """`NAME=value` pairs set by the unit, with the values that its main process was started with as
     far as they may be read; secrets removed."""
     environment_read: bool = False
-    """The environment is that of the main process: what the unit sets and is not in it, is not set.
-    """
+    """The environment is what the main process was started with: what the unit sets and is not in
+    it, is not set."""
     older: tuple[str, ...] = ()
-    """Why the main process may run with an older configuration than the unit has now, in words,
-    beyond what its command line and environment show."""
+    """What the main process was started with otherwise than the unit has it now, in words, beyond
+    what its command line and environment show."""
+    doubts: tuple[str, ...] = ()
+    """Why it may run with an older configuration, where that is not known; in words."""
+    overridden: tuple[str, ...] = ()
+    """`NAME=value` of variables that the program has set otherwise itself after its start, `NAME`
+    of those that it has taken away; secrets removed."""
     working_directory: str = ""
     status_text: str = ""
     """What the service says of itself (sd_notify STATUS=)."""

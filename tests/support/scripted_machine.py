@@ -268,7 +268,7 @@ class Machine:
         return {
             "environment": tuple(f"{name}={value}" for name, value in known.items()),
             "environment_read": engine is not None and self.script.environ_is_read,
-            "older": (f"{why} be read",) if later and not self.script.environ_is_read else (),
+            "doubts": (f"{why} be read",) if later and not self.script.environ_is_read else (),
         }
 
     def edit(self, old: str, new: str) -> None:

@@ -160,7 +160,7 @@ async def test_sudo_itself_is_asked(tmp_path: Path) -> None:
     sudo = tmp_path / "sudo"
     sudo.write_text('#!/bin/sh\ncase "$*" in "-n -l /usr/bin/systemctl "*) ;; *) exit 1 ;; esac\n')
     sudo.chmod(0o755)
-    script = RIGHTS.script.replace('[ "$UID" = 0 ] ||', f"PATH={tmp_path}:$PATH;", 1)
+    script = f"PATH={tmp_path}:$PATH\n" + RIGHTS.script.replace('[ "$UID" = 0 ]', "false", 1)
     host = LocalHost()
     await host.start()
     try:

@@ -19,6 +19,7 @@ from ddtui.collect.systemd_text import (
     unquote,
 )
 from ddtui.collect.unit import Frames, UnitCollector, parse_units, status_of, trouble_of
+from ddtui.collect.unit_older import Starts
 from ddtui.core.samples import SourceSample, SourceStatus, UnitSample, UnitStatus
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.base import Completed
@@ -77,7 +78,7 @@ def frame_lines(**changes: str) -> list[str]:
 def status(lines: list[str]) -> UnitStatus:
     frames = Frames()
     frame = next(frame for line in lines if (frame := frames.add(line)) is not None)
-    return status_of("llm.service", frame)
+    return status_of("llm.service", frame, Starts())
 
 
 class TestStatus:

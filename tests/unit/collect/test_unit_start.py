@@ -1,4 +1,4 @@
-"""With which variables a unit's process runs, and when it may be older than its unit."""
+"""What the host tells of the start of a unit's main process."""
 
 from __future__ import annotations
 
@@ -8,117 +8,12 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from ddtui.collect.programs import UNIT, UNIT_PROPERTIES
 from ddtui.collect.unit import Frames, status_of
-from ddtui.collect.unit_start import Configured, Start, environment_of
+from ddtui.collect.unit_older import Starts
 from ddtui.core.samples import UnitStatus
-
-FRAGMENT = "/etc/systemd/system/llm.service"
-DROP_IN = f"{FRAGMENT}.d/10-own.conf"
-BEGAN, NOW = 1000.0, 5000.0
-COMMAND = ("/opt/venv/bin/python", "-m", "sglang.launch_server", "--port", "30000")
-UNIT_NOW = Configured(("A=new", "B=1"), COMMAND, frozenset({FRAGMENT, DROP_IN}))
-AS_IT_WAS = Start({"A": "new", "B": "1"}, written=((900.0, FRAGMENT), (900.0, DROP_IN)))
-EDITED = ((1001.0, FRAGMENT), (900.0, DROP_IN))
-
-
-def told(
-    unit: Configured = UNIT_NOW,
-    start: Start = AS_IT_WAS,
-    command: tuple[str, ...] = COMMAND,
-    **changes: object,
-) -> tuple[dict[str, str], bool, tuple[str, ...]]:
-    found = environment_of(unit, msgspec.structs.replace(start, **changes), command, BEGAN, NOW)
-    return dict(pair.partition("=")[::2] for pair in found.pairs), found.read, found.older
-
-
-class TestReadable:
-    def test_what_the_process_has_counts(self) -> None:
-        assert told() == ({"A": "new", "B": "1"}, True, ())
-        assert told(variables={"A": "old", "B": "1"}) == ({"A": "old", "B": "1"}, True, ())
-
-    def test_what_the_process_lacks_is_not_set(self) -> None:
-        assert told(variables={"A": "new"}) == ({"A": "new"}, True, ())
-
-    def test_a_file_of_variables_hides_what_the_unit_sets_itself(self) -> None:
-        found = told(variables={"A": "new"}, in_files=frozenset({"B"}))
-        assert found == ({"A": "new", "B": "1"}, True, ())
-
-    def test_an_edit_that_changes_no_variable_is_no_news(self) -> None:
-        assert told(written=EDITED) == ({"A": "new", "B": "1"}, True, ())
-
-    def test_what_was_taken_out_of_the_unit_is_named(self) -> None:
-        others = frozenset({"PATH", "HOME", "INVOCATION_ID", "LC_ALL", "PASSED", "GONE"})
-        unit = msgspec.structs.replace(UNIT_NOW, passed=frozenset({"PASSED"}))
-        assert told(unit, others=others)[2] == ()  # nothing was edited: a shell has set it
-        (reason,) = told(unit, others=others, written=EDITED)[2]
-        assert reason == "GONE is set in the process, and nowhere in the unit"
-
-    def test_a_secret_is_compared_and_never_told(self) -> None:
-        unit = msgspec.structs.replace(UNIT_NOW, pairs=("HF_TOKEN=hf_new",))
-        values, _, older = told(unit, variables={"HF_TOKEN": "hf_old"})
-        assert values == {"HF_TOKEN": "<redacted>"}
-        assert older == ("HF_TOKEN (a secret) is another one in the process than in the unit",)
-        assert told(unit, variables={"HF_TOKEN": "hf_new"})[2] == ()
-        # What systemd has not read yet may hold another one.
-        unread = msgspec.structs.replace(unit, needs_reload=True)
-        (reason,) = told(unread, variables={"HF_TOKEN": "hf_new"}, written=EDITED)[2]
-        assert "may set HF_TOKEN (a secret) otherwise" in reason
-
-    def test_a_file_of_variables_that_was_changed_is_said(self) -> None:
-        (reason,) = told(written=((1001.0, "/etc/llm.env"),))[2]
-        assert reason == "/etc/llm.env was changed after the start that reads it"
-
-    @pytest.mark.parametrize(
-        ("exec_start", "command"),
-        [
-            (("/opt/bin/sglang", "serve", "--port"), ("/py", "/opt/bin/sglang", "serve", "--port")),
-            (("/usr/bin/env", "C=1", *COMMAND), COMMAND),
-            ((*COMMAND[:3], "$FLAGS"), COMMAND),
-        ],
-    )
-    def test_interpreters_env_and_variables_are_no_other_program(
-        self, exec_start: tuple[str, ...], command: tuple[str, ...]
-    ) -> None:
-        unit = msgspec.structs.replace(UNIT_NOW, exec_start=exec_start)
-        assert told(unit, command=command, variables={"A": "old"}) == ({"A": "old"}, True, ())
-
-    def test_a_script_may_set_what_it_likes_while_nothing_was_edited(self) -> None:
-        unit = msgspec.structs.replace(UNIT_NOW, exec_start=("/opt/run.sh",))
-        as_unit = {"A": "new", "B": "1"}
-        assert told(unit, variables={"A": "own"}) == (as_unit, False, ())
-        values, read, older = told(unit, variables={"A": "own"}, written=EDITED)
-        assert (values, read) == ({"A": "own"}, True)
-        assert "what runs is not the program of ExecStart" in older[0]
-
-    def test_another_interpreter_is_another_program(self) -> None:
-        unit = msgspec.structs.replace(UNIT_NOW, exec_start=("/opt/new/bin/python", *COMMAND[1:]))
-        (reason,) = told(unit, written=EDITED)[2]
-        assert "what runs is not the program of ExecStart" in reason
-
-
-class TestUnreadable:
-    def test_the_units_own_stand_for_them(self) -> None:
-        assert told(variables=None) == ({"A": "new", "B": "1"}, False, ())
-
-    @pytest.mark.parametrize("path", [FRAGMENT, DROP_IN, f"{FRAGMENT}.d"])
-    def test_a_file_that_is_newer_than_the_process_is_a_reason_to_doubt(self, path: str) -> None:
-        (reason,) = told(variables=None, written=((1001.0, path),))[2]
-        assert reason == (
-            f"{path} was changed after the start, and the variables of the process may not be read"
-        )
-
-    @pytest.mark.parametrize(
-        "written", [(1000.0, FRAGMENT), (6000.0, FRAGMENT), (1001.0, "/run/systemd/generator/x")]
-    )
-    def test_what_proves_nothing_is_no_reason(self, written: tuple[float, str]) -> None:
-        """The same second, a clock that was set back, what each reload writes anew."""
-        unit = msgspec.structs.replace(UNIT_NOW, files=UNIT_NOW.files | {written[1]})
-        assert told(unit, variables=None, written=(written,))[2] == ()
-
 
 SYSTEMCTL = """#!/bin/sh
 cat "$(dirname "$0")/properties"
@@ -166,7 +61,7 @@ class Running:
         )  # fmt: skip
         frames = Frames()
         frame = next(found for line in done.stdout.splitlines() if (found := frames.add(line)))
-        return done.stdout, status_of("llm.service", frame)
+        return done.stdout, status_of("llm.service", frame, Starts())
 
 
 @pytest.fixture
@@ -203,11 +98,11 @@ class TestProgram:
     def test_a_file_is_as_old_as_its_last_change(self, running: Running) -> None:
         os.utime(running.fragment, (1, 1))  # as after `cp -p`
         _, unit = running.frame(InvocationID="other")
-        (reason,) = unit.older
+        (reason,) = unit.doubts
         assert reason.startswith(f"{running.fragment} was changed after the start")
         later = "Sun 2099-11-29 20:40:17 UTC"
         _, unit = running.frame(InvocationID="other", ExecMainStartTimestamp=later)
-        assert unit.older == ()
+        assert unit.doubts == ()
 
     def test_a_word_without_a_name_is_no_variable(self, tmp_path: Path) -> None:
         """A program that writes over its environment leaves such words: remnants of values."""
@@ -223,9 +118,10 @@ class TestProgram:
         environ = Path(f"/proc/{made.process.pid}/environ").read_bytes()
         assert environ.startswith(b"SECRET:hf_not_to_be_told\0")
         with made.process:
-            said, unit = made.frame()
+            said, _ = made.frame()
             made.process.kill()
-        assert unit.environment_read
+        assert "\n@environ\n" in said
+        assert "\n=A=two\\ words\n" in said
         assert "hf_not" not in said
 
     def test_a_large_environment_comes_whole(self, tmp_path: Path) -> None:

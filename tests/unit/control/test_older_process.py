@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from ddtui.control.proof import Outcome, prove
+from ddtui.control.proof import Outcome, all_taken, prove
 from ddtui.core.launch import Change, ChangeKind, Launch, Plan, Request
 from ddtui.core.samples import UnitSample, UnitStatus
 from ddtui.engines.sglang import SGLANG
@@ -113,19 +113,35 @@ def test_a_command_that_was_edited_makes_a_restart_due() -> None:
     told(story)
 
 
-def test_where_the_process_may_not_be_read_a_newer_file_makes_a_restart_due() -> None:
+def test_that_a_file_is_newer_is_a_doubt_and_makes_no_restart_due() -> None:
+    """What it says may be the same, or each start may write it: that would have no end."""
+
     async def story(world: ChangeWorld) -> None:
-        assert (await plan_of(world)).restart_due == ""
+        assert findings(await plan_of(world), "perhaps-older") == []
         world.machine.edit(SERVICE, f"{SERVICE}Environment=A=1\n")
         plan = await plan_of(world)
-        assert plan.restart_only
-        assert "the process may run with an older configuration" in plan.restart_due
-        assert "may not be read" in plan.restart_due
-        assert await stands(world) is Standing.OTHER
-        assert (await world.control().apply(plan)).ending == "in force"
-        assert (await plan_of(world)).restart_due == ""
+        assert (plan.restart_due, plan.blocked) == ("", False)
+        (text,) = findings(plan, "perhaps-older")
+        assert "was changed after the start" in text
+        assert await stands(world) is Standing.PROVED
+        assert (await world.control().restart()).ending == "in force"
+        assert findings(await plan_of(world), "perhaps-older") == []
 
     told(story, Script(environ_is_read=False))
+
+
+def test_what_the_program_sets_over_a_change_is_told_and_no_failure() -> None:
+    async def story(world: ChangeWorld) -> None:
+        change = Change(ChangeKind.ENVIRONMENT, "A", None, "2")
+        unit = UnitStatus(
+            "llm.service", environment=("A=2",), environment_read=True, overridden=("A=7",)
+        )
+        world.watched.state.apply(UnitSample(world.watched.clock(), "systemd", unit))
+        (proof,) = prove([change], Launch((), {"A": "2"}), world.watched.snapshot(), SGLANG)
+        assert (proof.outcome, proof.resolved) == (Outcome.OVERRIDDEN, "7")
+        assert all_taken([proof])
+
+    told(story)
 
 
 def test_an_edit_during_the_load_is_told_at_the_end_of_a_change() -> None:

@@ -17,7 +17,6 @@ def script(*, read: bool = True) -> Script:
     return Script(stop=0.5, memory_late=0.2, load=4.0, travel=0.01, environ_is_read=read)
 
 
-@pytest.mark.parametrize("read", [True, False])
 @pytest.mark.parametrize(
     "edit",
     [
@@ -26,14 +25,14 @@ def script(*, read: bool = True) -> Script:
     ],
 )
 def test_an_edited_unit_is_restarted_before_it_is_measured(
-    told: Told, read: bool, edit: Callable[[RunWorld], None]
+    told: Told, edit: Callable[[RunWorld], None]
 ) -> None:
     async def story(world: RunWorld) -> None:
         edit(world)
         world.add("a", PLAN)
         await world.runner().run()
 
-    world = told(story, script(read=read))
+    world = told(story, script())
     assert states(world) == ["done"]
     assert world.machine.starts == 2
     (measurement,) = world.measurements()

@@ -66,15 +66,14 @@ def test_it_measures_what_is_in_force_and_names_its_process_while_it_does(told: 
     assert (kept(world).state, kept(world).owner) == (MeasurementState.COMPLETE, None)
 
 
-@pytest.mark.parametrize("read", [True, False])
-def test_a_process_that_is_older_than_its_unit_is_not_measured(told: Told, read: bool) -> None:
+def test_a_process_that_is_older_than_its_unit_is_not_measured(told: Told) -> None:
     async def story(world: RunWorld) -> None:
         world.machine.edit(SERVICE, f"{SERVICE}Environment=A=1\n")
         with pytest.raises(NotProved, match="older") as refused:
             await Bench(world).run()
         assert "ddtui restart" in refused.value.remedy
 
-    script = Script(stop=0.5, memory_late=0.2, load=4.0, travel=0.01, environ_is_read=read)
+    script = Script(stop=0.5, memory_late=0.2, load=4.0, travel=0.01)
     assert told(story, script).measurements() == []
 
 
