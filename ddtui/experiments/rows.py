@@ -343,13 +343,15 @@ def _flags(group: Group, cell: Cell | None, reference: Group | None) -> Iterator
 
 def _disturbances(group: Group, shown: Cell | None) -> Iterator[str]:
     """Why a cell may not be of this configuration alone, first of the one that is shown."""
-    inside = set[str]()
+    inside, told = set[str](), dict[str, list[int | None]]()
     for cell in sorted(group.cells, key=lambda each: each is not shown):
         disturbed = [each for each, _ in that_count(group.members, cell.concurrency)]
         inside.update(each.id for each in disturbed)
-        where = "" if cell is shown else f"at concurrency {cell.concurrency} "
         for why in dict.fromkeys(why for each in disturbed for why in each.disturbed):
-            yield f"{where}disturbed: {why}"
+            told.setdefault(why, []).append(None if cell is shown else cell.concurrency)
+    for why, levels in told.items():
+        elsewhere = "" if None in levels else f"at concurrency {', '.join(map(str, levels))} "
+        yield f"{elsewhere}disturbed: {why}"
     aside = sum(bool(each.disturbed) and each.id not in inside for each in group.members)
     if aside:
         yield f"{aside} disturbed measurement{'s' if aside > 1 else ''} left out"

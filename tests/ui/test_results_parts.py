@@ -228,3 +228,16 @@ def test_one_measurement_draws_no_chart_and_says_what_is_missing() -> None:
     ]:
         rows = body_rows(ChartData(view=one, kind=kind), 80, 20, UNICODE)
         assert words in text_of(rows)
+
+
+def test_what_has_no_place_in_a_chart_is_told_beneath_it() -> None:
+    results, queue = campaign()
+    knobs = {"block_size": "16", "budget": "64", "topk": "8", "window": "4096"}
+    alone = msgspec.structs.replace(
+        results[0], id="alone", configuration="alone", title="alone", knobs=knobs, experiment=""
+    )
+    view = view_of(([*results, alone], queue))
+    rows = body_rows(ChartData(view=view, kind=Kind.RATE, knob="budget"), 120, 24, UNICODE)
+    told = " ".join(text_of(rows).split())
+    assert "not drawn: alone" in told
+    assert "differs from it in budget alone" in told

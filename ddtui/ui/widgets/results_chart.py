@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from ddtui.experiments.chart_data import Metric, crosses, heat_map, knob_chart, pareto
+from ddtui.experiments.chart_data import Chart, Metric, crosses, heat_map, knob_chart, pareto
 from ddtui.experiments.insights import Note
 from ddtui.experiments.knob_values import value_of
 from ddtui.experiments.results import ResultsView
@@ -18,6 +18,9 @@ from ddtui.ui.widgets.heat_map import heat_rows
 from ddtui.ui.widgets.results_detail import note_rows
 from ddtui.ui.widgets.results_live import LiveBench, live_rows
 from ddtui.ui.widgets.scatter import chart_rows
+
+_MISSING = 2
+"""Lines of what has no place in a chart, at most."""
 
 
 class Kind(enum.StrEnum):
@@ -114,7 +117,7 @@ def _drawn(
     if data.kind is Kind.PARETO:
         chart = pareto(view)
         missing = "This needs a configuration that was measured at two concurrencies or more."
-        return missing, [] if chart is None else chart_rows(chart, width, height, glyphs)
+        return missing, [] if chart is None else _with_missing(chart, width, height, glyphs)
     if data.kind is Kind.HEAT:
         found = heat_map(view, knob, second) if second else None
         missing = "This needs two knobs of which each was measured at two values of the other."
@@ -122,7 +125,14 @@ def _drawn(
     metric: Metric = "user_rate" if data.kind is Kind.RATE else "acceptance_length"
     line = knob_chart(view, knob, metric) if knob else None
     missing = f"This needs two values of {knob or 'a knob'}, everything else being equal."
-    return missing, [] if line is None else chart_rows(line, width, height, glyphs)
+    return missing, [] if line is None else _with_missing(line, width, height, glyphs)
+
+
+def _with_missing(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Row]:
+    """The chart, and beneath it which rows have no place in it."""
+    told = wrapped(chart.missing, width, Ink.LABEL)[:_MISSING] if chart.missing else []
+    rows = chart_rows(chart, width, height - len(told), glyphs)
+    return [*rows, *told] if rows else chart_rows(chart, width, height, glyphs)
 
 
 def _notes(data: ChartData, view: ResultsView, width: int, glyphs: Glyphs) -> list[Row]:
