@@ -17,7 +17,7 @@ from ddtui.bench.progress import Step
 from ddtui.bench.spread import spread
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.generation import Prompt
-from ddtui.core.measurement import Cell
+from ddtui.core.measurement import Cell, Spread
 
 _WARM_UP_REQUESTS = 4
 _FOREIGN = 0.02
@@ -25,6 +25,8 @@ _FOREIGN = 0.02
 _SHORT_WINDOW = 0.5
 _LOST = 0.02
 """Share of a batch's time that lost requests may have held, for the engine's own rate to count."""
+_BEYOND = 16
+"""Tokens more than asked for that are not worth a word."""
 _MOST_ERRORS = 20
 
 Show = Callable[[Step, int, int, Meter, int], None]
@@ -182,18 +184,12 @@ class CellRun:
         macros = [each.acceptance_macro for each in found if each.acceptance_macro is not None]
         if plan.repeats == 1:
             self._note("one repeat: nothing is known of how much the figures vary")
-        node_use = (length.median - 1) / self._budget if length and self._budget else None
-        if node_use is not None and node_use > 1:
-            self._note(
-                f"not believed, and left out: a node use of {node_use:.2f}; a tree of"
-                f" {self._budget} nodes was not what gave this acceptance length"
-            )
-            node_use = None
+        self._note_length(repeats)
         histogram = _sum_of_histograms(found)
         self._note_windows(repeats)
         for note in (note for each in found for note in each.notes):
             self._note(note)
-        return Cell(
+        cell = Cell(
             concurrency=self._concurrency,
             requests=sum(each.requests for each in found),
             failed=sum(one.outcome is not Outcome.STALLED for one in bad),
@@ -212,7 +208,7 @@ class CellRun:
             acceptance_macro=fmean(macros) if macros else None,
             positions=positions(histogram),
             passes=sum(histogram),
-            node_use=node_use,
+            node_use=self._node_use(length),
             step_time=spread(each.step_time for each in found),
             server_rate=_median(each.server.rate for each in repeats),
             server_acceptance=_median(each.server.acceptance for each in repeats),
@@ -220,8 +216,27 @@ class CellRun:
             link_rtt=_median(each.round_trip for each in repeats),
             warmup_batches=warmup_batches,
             steady=steady,
-            notes=tuple(self._notes),
         )
+        return msgspec.structs.replace(cell, notes=tuple(self._notes))
+
+    def _node_use(self, length: Spread | None) -> float | None:
+        use = (length.median - 1) / self._budget if length and self._budget else None
+        if use is None or use <= 1:
+            return use
+        self._note(
+            f"not believed, and left out: a node use of {use:.2f}; a tree of {self._budget} nodes"
+            " was not what gave this acceptance length"
+        )
+        return None
+
+    def _note_length(self, repeats: Sequence[Repeat]) -> None:
+        counted = max(one.tokens or 0 for each in repeats for one in each.batch.exchanges if one.ok)
+        asked = self._plan.output_tokens
+        if counted > asked + _BEYOND:
+            self._note(
+                f"the server counts up to {counted} tokens an answer, where at most {asked} were"
+                " asked for"
+            )
 
     def _note_windows(self, repeats: Sequence[Repeat]) -> None:
         shares = []

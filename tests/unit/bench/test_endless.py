@@ -121,7 +121,9 @@ def test_one_of_them_is_counted_as_failed_beside_the_others() -> None:
 def test_some_tokens_more_than_asked_for_are_none_too_many() -> None:
     """The last pass may bring more, and engines count the end in their own ways."""
     (cell,) = measure(StubEngine(lambda _: Schedule(tokens=110)), plan(output_tokens=101))
-    assert (cell.requests, cell.failed) == (12, 0)
+    assert (cell.requests, cell.failed, cell.notes) == (12, 0, ())
+    (cell,) = measure(StubEngine(lambda _: Schedule(tokens=201)), plan(output_tokens=101))
+    assert any("up to 201 tokens an answer, where at most 101" in note for note in cell.notes)
 
 
 def test_text_of_an_answer_that_was_cut_off_is_kept() -> None:
