@@ -83,15 +83,12 @@ def results_view(
     of_host = tuple(groups), tuple(queue)
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
-        wanted = {each.measurement for each in queue}
-        failed = [each for each in failed if each.id in wanted]
+        failed = _of_experiments(failed, queue)
     at = _concurrency(groups, reference, concurrency)
-    levels = {at, *(cell.concurrency for group in groups for cell in group.cells)}
-    margins = {level: margin_of(groups, reference, level) for level in sorted(levels)}
     around = Circumstances(
         host=host,
         concurrency=at,
-        margins=margins,
+        margins=(margins := _margins(groups, reference, at)),
         groups=tuple(groups),
         baseline=reference,
         experiments=tuple(queue),
@@ -127,6 +124,16 @@ def _beside(
         return rows
     everything = msgspec.structs.replace(around, groups=groups, experiments=queue)
     return [measured_row(each, everything) for each in groups]
+
+
+def _of_experiments(found: list[Measurement], queue: list[Experiment]) -> list[Measurement]:
+    wanted = {each.measurement for each in queue}
+    return [each for each in found if each.id in wanted]
+
+
+def _margins(groups: Sequence[Group], baseline: Group | None, at: int) -> dict[int, float]:
+    levels = {at, *(cell.concurrency for group in groups for cell in group.cells)}
+    return {level: margin_of(groups, baseline, level) for level in sorted(levels)}
 
 
 def _ordered(rows: Iterable[Row], varying: Sequence[str]) -> list[Row]:

@@ -201,7 +201,7 @@ async def test_concurrency_sweep_and_work_are_chosen(file: Path) -> None:
         await reader.choose("n", "16")
         assert "at concurrency 16" in reader.text()
         await reader.choose("p", "long prompts")
-        assert reader.titles == ["budget 8 topk 4"]
+        assert reader.titles == ["budget 8 topk 4 (long prompts, 1024 tokens at most)"]
         assert "1 of 10 configurations" in reader.text()
         assert "one kind of work" in reader.text()
         await reader.press("escape")
