@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -11,12 +12,18 @@ from textual.worker import Worker
 
 from ddtui.core.clock import Clock
 from ddtui.ui import questions
+from ddtui.ui.ink import Ink, Row, wrapped
 from ddtui.ui.screens.confirm import ConfirmScreen, Words
 from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.source import ControlProblem
 
 SLOW = 1.0
 """Seconds after which a question that comes is one that the operator no longer waits for."""
+_AT_WORK = (
+    "This question has changed, nothing was done: requests have begun since it was asked."
+    " To go on all the same, type {word}."
+)
+_NOT_NOW = "This question has changed, nothing was done: it is not possible any more."
 
 
 class Asking:
@@ -80,19 +87,28 @@ class Asking:
             ask(found, self._clock() - began > SLOW)
 
     def _confirmed(
-        self, words: Callable[[], Words], start: Callable[[], None], late: bool = False
+        self,
+        words: Callable[[], Words],
+        start: Callable[[], None],
+        late: bool = False,
+        changed: str = "",
     ) -> None:
-        """Ask; start it on yes, unless requests have come up meanwhile: then ask anew."""
+        """Ask; start it on yes, unless requests have come up meanwhile: then ask anew.
+
+        `changed` tells why it is asked anew.
+        """
         asked = words()
 
         def answered() -> None:
             now = words()
-            if (now.typed and not asked.typed) or not now.action:
-                self._confirmed(words, start)
+            if not now.action:
+                self._confirmed(words, start, changed=_NOT_NOW)
+            elif now.typed and not asked.typed:
+                self._confirmed(words, start, changed=_AT_WORK.format(word=now.typed))
             else:
                 self._start(start)
 
-        self._ask(asked, answered, unasked=late)
+        self._ask(_told(asked, changed), answered, unasked=late)
 
     def _start(self, start: Callable[[], None]) -> None:
         if self.read_only:
@@ -113,3 +129,13 @@ class Asking:
     def _tell(self, title: str, problem: ControlProblem) -> None:
         words = questions.problem_words(title, problem)
         self._app.push_screen(ConfirmScreen(words, unasked=True, clock=self._key_clock))
+
+
+def _told(words: Words, changed: str) -> Words:
+    """The words with what has changed about them first."""
+    body = words.body
+    if not changed or isinstance(body, str):
+        return words
+    return replace(
+        words, body=lambda width: [*wrapped(changed, width, Ink.BAD), Row(), *body(width)]
+    )

@@ -178,6 +178,9 @@ async def test_requests_that_came_up_meanwhile_must_be_confirmed_by_word() -> No
         await operator.confirm()
         assert operator.control.begun == []
         assert (await operator.until_asked()).words.typed == WORD
+        text = " ".join(operator.text().split())
+        assert "This question has changed, nothing was done: requests have begun" in text
+        assert f"type {WORD} first" in text or "one moment" in text
         await operator.confirm(WORD)
         assert operator.control.begun == ["restart"]
 

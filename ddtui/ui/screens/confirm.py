@@ -205,6 +205,8 @@ class ConfirmScreen(Modal[bool | None]):
             return "one moment ..."
         if self._copies:
             return "y copies this"
+        if not self.deliberation.word_given:
+            return f"type {self.words.typed} first; enter and esc do nothing of it"
         return "tab steps to a button, enter presses it, esc does neither"
 
     @property
