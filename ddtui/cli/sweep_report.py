@@ -14,7 +14,7 @@ from ddtui.experiments.eta import Leg
 from ddtui.experiments.grid import MatchRow
 from ddtui.experiments.naming import redacted
 from ddtui.experiments.plan_sweep import Planned
-from ddtui.experiments.worked import Worked
+from ddtui.experiments.worked import Worked, blocked_titles, by_reason
 
 _GIVE = ((4, 24), (1, 32), (4, 0), (1, 12))
 """How the columns of the plan give way: what is said of each, then the title."""
@@ -201,11 +201,13 @@ def _what(each: Planned) -> str:
 
 
 def _left_out(worked: Worked, paint: Paint, width: int | None) -> Iterator[str]:
-    for each in worked.arranged.blocked[:_MOST_ROWS]:
-        text = f"{clean(each.combination.title)}: {clean(each.blocked[0])}"
+    count = len(worked.arranged.blocked) + len(worked.arranged.runs)
+    reasons = by_reason(worked.arranged.blocked)
+    for reason, titles in reasons[:_MOST_ROWS]:
+        text = f"{clean(blocked_titles(titles, count))}: {clean(reason)}"
         yield from _told("blocked", "red", text, paint, width)
-    if len(worked.arranged.blocked) > _MOST_ROWS:
-        yield f"... and {len(worked.arranged.blocked) - _MOST_ROWS} more are blocked"
+    if len(reasons) > _MOST_ROWS:
+        yield f"... and {len(reasons) - _MOST_ROWS} more reasons for which others are blocked"
     for each in worked.arranged.same[:_MOST_ROWS]:
         title, first = clean(each.combination.title), clean(each.same_as)
         yield from wrapped(f"left out: {title}: on this server it is the same as {first}", width)
@@ -224,7 +226,7 @@ def _totals(worked: Worked) -> Iterator[str]:
     for source in eta.sources:
         yield f"  {clean(source)}"
     if eta.seconds is None:
-        yield "  not all can be estimated: no load of this model, or no bench, was seen here yet"
+        yield f"  not all can be estimated: {_unknown(worked)}"
     used = sum(each.measured is not None for each in worked.arranged.runs)
     if worked.reusable > used:
         were = "was" if worked.reusable == 1 else "were"
@@ -235,6 +237,16 @@ def _totals(worked: Worked) -> Iterator[str]:
             "--control also tries each budget unchanged, which tells the block's effect from the"
             " budget's"
         )
+
+
+def _unknown(worked: Worked) -> str:
+    """What no estimate can be made of."""
+    why = []
+    if any(leg.loads and leg.load is None for leg in worked.legs):
+        why.append("no load of this model was seen here yet")
+    if any(leg.bench is None for leg in worked.legs):
+        why.append("nothing was measured here yet, and the engine serves no request to guess from")
+    return "; ".join(why) or "something before these is not known"
 
 
 # ---- JSON ----------------------------------------------------------------------------------------

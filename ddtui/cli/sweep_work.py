@@ -42,6 +42,8 @@ from ddtui.experiments.worked import Worked
 from ddtui.store import Store
 
 _MOST_MEASUREMENTS = 500
+_LOOK_AGAIN, _LOOKS = 0.25, 24
+"""Seconds between two looks at what the engine serves, and how many there are at most."""
 
 OnDone = Callable[[int, int], None]
 """Told how many configurations are worked out, and of how many."""
@@ -113,11 +115,20 @@ async def _work_out(
     )
     result = arranged(asked.sweep, found, loaded, measured.get if asked.reuse else None)
     changes = await control.history()
-    rate = rate_of(kept.measurements, None) or asked.served or rate_of((), snapshot)
+
+    def load_known() -> Estimate | None:
+        flags, models = source.engine.flags(base.argv), source.engine.models(base.argv)
+        known = load_estimate(kept.loads, flags, models, changes)
+        return known or load_estimate(source.past_loads, flags, models, changes)
+
+    def rate_known() -> float | None:
+        measured_rate = rate_of(kept.measurements, None)
+        return measured_rate or asked.served or rate_of((), source.snapshot_now())
+
+    if running and asked.served is None:
+        await _seen(lambda: load_known() is not None and rate_known() is not None)
+    load, rate = load_known(), rate_known()
     plans = {each.id: each.plan for each in kept.waiting}
-    load = load_estimate(
-        kept.loads, source.engine.flags(base.argv), source.engine.models(base.argv), changes
-    )
     eta = queue_eta(
         [*before, *items_of(result.runs)],
         now_key if running else "",
@@ -139,6 +150,14 @@ async def _work_out(
         in_force=InForce(knobs=knobs_of(values), limits=limits),
         reusable=sum(each.runs and measured.get(each.key) is not None for each in found),
     )
+
+
+async def _seen(known: Callable[[], bool]) -> None:
+    """Wait a moment for what estimates are made of: a fresh look has seen nothing served yet."""
+    for _ in range(_LOOKS):
+        if known():
+            return
+        await asyncio.sleep(_LOOK_AGAIN)
 
 
 async def work_out_offline(target: HostTarget, asked: Asked) -> Worked:

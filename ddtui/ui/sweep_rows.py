@@ -9,7 +9,7 @@ from ddtui.experiments.eta import Leg
 from ddtui.experiments.grid import Expansion, MatchRow
 from ddtui.experiments.matching import Matched
 from ddtui.experiments.plan_sweep import Planned
-from ddtui.experiments.worked import Worked
+from ddtui.experiments.worked import Worked, blocked_titles, by_reason
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, wrapped
 from ddtui.ui.queue_rows import span
@@ -59,10 +59,9 @@ def worked_rows(worked: Worked, width: int, glyphs: Glyphs) -> list[Row]:
         were = "was" if worked.reusable == 1 else "were"
         rows += wrapped(f"{worked.reusable} {were} measured by this plan already: {told}", width)
     rows += _taken_out(worked.expansion, width)
-    for each in blocked[:MOST_ROWS]:
-        rows += wrapped(
-            f"{glyphs.failed} {each.combination.title}: {each.blocked[0]}", width, Ink.BAD
-        )
+    for reason, titles in by_reason(blocked)[:MOST_ROWS]:
+        words = f"{glyphs.failed} {blocked_titles(titles, len(runs) + len(blocked))}: {reason}"
+        rows += wrapped(words, width, Ink.BAD)
     rows += match_rows(worked.expansion.matches, worked.sweep, width, glyphs)
     rows.append(Row())
     for number, (run, leg) in enumerate(zip(runs[:MOST_ROWS], worked.legs, strict=False), 1):
