@@ -151,7 +151,9 @@ class ListenerCollector:
         return ListenerSample(self._context.clock(), SOURCE, port, owner, pid, uid, detail)
 
     async def _ask(self, host: Host, port: int, name: str) -> Sockets:
-        answer = await host.run(LISTENER, str(port), self._observed.control_group, name)
+        observed = self._observed
+        main = str(observed.unit.main_pid if observed.unit is not None else 0)
+        answer = await host.run(LISTENER, str(port), observed.control_group, name, main)
         text = answer.stdout.decode("utf-8", "replace")
         if "@end" not in text:
             said = safe_text(answer.stderr.decode("utf-8", "replace"), 200)

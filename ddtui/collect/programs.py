@@ -330,7 +330,7 @@ LISTENER = Program(
     "ddtui:listener",
     PREAMBLE
     + """
-port=$1 cgroup=$2 inodes=
+port=$1 cgroup=$2 main=${4:-0} inodes=
 printf -v hex '%04X' "$port"
 for f in /proc/net/tcp /proc/net/tcp6; do
   [ ! -r "$f" ] || mapfile -t lines < "$f"
@@ -344,6 +344,13 @@ done
 pids=()
 if [ -n "$inodes" ] && [ -n "$cgroup" ] && [ -r "/sys/fs/cgroup$cgroup/cgroup.procs" ]; then
   mapfile -t pids < "/sys/fs/cgroup$cgroup/cgroup.procs"
+fi
+# with PAMName= the main process is moved into a session's group, with its children
+if [ -n "$inodes" ] && [ "$main" != 0 ]; then
+  case " ${pids[*]} " in *" $main "*) ;; *)
+    lines=(); read -r -a lines 2>/dev/null < "/proc/$main/task/$main/children"
+    [ ! -d "/proc/$main" ] || pids+=("$main" "${lines[@]}") ;;
+  esac
 fi
 folders=()
 for pid in "${pids[@]}"; do
@@ -375,9 +382,9 @@ echo "@end"
 """,
 )
 """Arguments: port, the unit's control group or empty, `name` to look for the holder among all
-processes (dear on a busy host; ask once). One shot: `@socket UID INODE` for each listening socket
-of the port, `@process PID UID readable|unreadable` for each of the unit's processes, `@holds PID
-INODE` for those that hold one, `@other PID INODE NAME` for any that does."""
+processes (dear on a busy host; ask once), the main process's pid or 0. One shot: `@socket UID
+INODE` for each listening socket of the port, `@process PID UID readable|unreadable` for each of the
+unit's processes, `@holds PID INODE` for those that hold one, `@other PID INODE NAME` for any."""
 
 CHECKPOINT = Program(
     "ddtui:checkpoint",

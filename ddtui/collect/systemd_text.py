@@ -24,6 +24,7 @@ _ARGUMENT_LIMIT = 4000
 _ESCAPES = {
     "n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v",
     "e": "\x1b", "E": "\x1b", "\\": "\\", "'": "'", '"': '"', "?": "?", "s": " ",
+    "$": "$", "`": "`",
 }  # fmt: skip
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _EXEC_START = re.compile(r"\{ path=(?P<path>.*?) ; argv\[\]=(?P<argv>.*?) ; ", re.DOTALL)
@@ -104,7 +105,7 @@ def split_words(text: str) -> list[str]:
         if word.startswith("$'"):
             words.append(_unescape(word[2:-1]))
         elif len(word) > 1 and word[0] == word[-1] == '"':
-            words.append(re.sub(r"\\(.)", r"\1", word[1:-1], flags=re.DOTALL))
+            words.append(_unescape(word[1:-1]))
         else:
             words.append(word)
     return words

@@ -46,7 +46,7 @@ async def stands(ops: Changer) -> Standing:
 async def test_a_process_with_older_variables_is_restarted_and_never_taken_for_new(
     host: GpuHost, watcher: Watcher, tmp_path: Path, user: str
 ) -> None:
-    """Of what root runs, nothing may be read: what the unit was at the start is known all the same."""
+    """Of what root runs nothing may be read; what the unit was at its start is known."""
     host.write(OWN, "[Service]\nEnvironment=LIMIT=1 GONE=yes\n")
     host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user=user)
     async with changer(watcher, UNIT, tmp_path) as ops:

@@ -74,7 +74,7 @@ def test_a_containers_sockets_are_not_seen() -> None:
 async def test_a_foreign_holder_is_named_and_that_is_asked_once(
     host: FakeHost, recorder: Recorder, context: Context
 ) -> None:
-    def answer(port: str, group: str, name: str) -> Completed:
+    def answer(port: str, group: str, name: str, _main: str) -> Completed:
         assert (port, group) == ("30000", "/g")
         other = b"@other 3 7 nginx\n" if name else b""
         return Completed(0, b"@socket 0 7\n@process 9 5 readable\n" + other + b"@end\n", b"")
@@ -131,10 +131,16 @@ async def test_the_real_program_finds_a_real_socket() -> None:
     await host.start()
     try:
         answer = await host.run(LISTENER, str(port), "", "name")
+        # PAM moves a main process out of its unit's group, with its children.
+        moved = await host.run(LISTENER, str(port), "", "", str(os.getpid()))
+        child_of = await host.run(LISTENER, str(port), "", "", str(os.getppid()))
     finally:
         server.close()
         await server.wait_closed()
         await host.close()
+    for said in (moved, child_of):
+        found = parse_sockets(said.stdout.decode())
+        assert owner_of(found)[:2] == (ListenerOwner.UNIT, os.getpid())
     sockets = parse_sockets(answer.stdout.decode())
     assert answer.status == 0
     assert list(sockets.listening.values()) == [os.getuid()]

@@ -187,6 +187,9 @@ class TestTexts:
         text = 'A=1 "B=two words" $\'C=it\\\'s\' "D=q\\"uote"'
         assert split_words(text) == ["A=1", "B=two words", "C=it's", 'D=q"uote']
 
+    def test_escapes_in_double_quotes(self) -> None:
+        assert split_words(r'"G=l1\nl2" "D=\$x \\n \`q\""') == ["G=l1\nl2", 'D=$x \\n `q"']
+
     def test_the_first_command_of_several(self) -> None:
         text = "{ path=/bin/a ; argv[]=/bin/a 1 ; x=y } ; { path=/bin/b ; argv[]=/bin/b ; x=y }"
         assert parse_exec_start(text) == ("/bin/a", "1")
