@@ -16,6 +16,7 @@ from ddtui.config.hosts import HostTarget, Reach
 from ddtui.config.load import Loaded
 from ddtui.control.controller import Controller, operator
 from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.change_record import ChangeRecord
 from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import Experiment, ExperimentState, InForce, QueueSettings
 from ddtui.core.generation import Prompt
@@ -115,19 +116,7 @@ async def _work_out(
     )
     result = arranged(asked.sweep, found, loaded, measured.get if asked.reuse else None)
     changes = await control.history()
-
-    def load_known() -> Estimate | None:
-        flags, models = source.engine.flags(base.argv), source.engine.models(base.argv)
-        known = load_estimate(kept.loads, flags, models, changes)
-        return known or load_estimate(source.past_loads, flags, models, changes)
-
-    def rate_known() -> float | None:
-        measured_rate = rate_of(kept.measurements, None)
-        return measured_rate or asked.served or rate_of((), source.snapshot_now())
-
-    if running and asked.served is None:
-        await _seen(lambda: load_known() is not None and rate_known() is not None)
-    load, rate = load_known(), rate_known()
+    load, rate = await _times_known(source, asked, kept, base, changes, running=running)
     plans = {each.id: each.plan for each in kept.waiting}
     eta = queue_eta(
         [*before, *items_of(result.runs)],
@@ -152,12 +141,35 @@ async def _work_out(
     )
 
 
-async def _seen(known: Callable[[], bool]) -> None:
-    """Wait a moment for what estimates are made of: a fresh look has seen nothing served yet."""
-    for _ in range(_LOOKS):
-        if known():
-            return
-        await asyncio.sleep(_LOOK_AGAIN)
+async def _times_known(
+    source: Watched,
+    asked: Asked,
+    kept: _Kept,
+    base: Launch,
+    changes: Sequence[ChangeRecord],
+    *,
+    running: bool,
+) -> tuple[Estimate | None, float | None]:
+    """How long a load takes, and the tokens/s of a request, as far as they are known.
+
+    A look that is fresh has seen nothing served yet: where the engine runs, it is waited for.
+    """
+
+    def load() -> Estimate | None:
+        flags, models = source.engine.flags(base.argv), source.engine.models(base.argv)
+        known = load_estimate(kept.loads, flags, models, changes)
+        return known or load_estimate(source.past_loads, flags, models, changes)
+
+    def rate() -> float | None:
+        measured = rate_of(kept.measurements, None)
+        return measured or asked.served or rate_of((), source.snapshot_now())
+
+    if running and asked.served is None:
+        for _ in range(_LOOKS):
+            if load() is not None and rate() is not None:
+                break
+            await asyncio.sleep(_LOOK_AGAIN)
+    return load(), rate()
 
 
 async def work_out_offline(target: HostTarget, asked: Asked) -> Worked:

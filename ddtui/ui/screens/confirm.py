@@ -206,7 +206,7 @@ class ConfirmScreen(Modal[bool | None]):
         if self._copies:
             return "y copies this"
         if not self.deliberation.word_given:
-            return f"type {self.words.typed} first; enter and esc do nothing of it"
+            return f"type {self.words.typed} first: enter does nothing until then"
         return "tab steps to a button, enter presses it, esc does neither"
 
     @property
