@@ -10,7 +10,7 @@ from typing import TypeVar
 import httpx
 
 from ddtui.collect.base import Nudge, SourceCollector
-from ddtui.core.samples import AnySample, LinkSample, LinkState
+from ddtui.core.samples import AnySample, LinkSample, LinkState, UnitSample, UnitStatus
 from ddtui.hosts.base import Completed, HostKind, LinkDown, Port, PortClosed, Program, Receiver
 
 S = TypeVar("S")
@@ -175,3 +175,9 @@ async def collecting(
         task.cancel()
         results = await asyncio.gather(task, return_exceptions=True)
         assert isinstance(results[0], asyncio.CancelledError)
+
+
+def unit(invocation: str, *arguments: str) -> UnitSample:
+    """A unit whose engine runs with these arguments."""
+    argv = ("python", "-m", "sglang.launch_server", *arguments)
+    return UnitSample(0.0, "x", UnitStatus("a", invocation=invocation, command_line=argv))

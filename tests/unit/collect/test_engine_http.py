@@ -3,14 +3,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 
 import httpx
 import pytest
 
-from ddtui.collect import engine_client, engine_http
+from ddtui.collect import engine_http
 from ddtui.collect.base import Context
-from ddtui.collect.engine_client import BODY_LIMIT, EngineClient, NoAnswer, TooLong
+from ddtui.collect.engine_client import BODY_LIMIT
 from ddtui.collect.engine_http import EngineHttpCollector
 from ddtui.collect.observed import Observed
 from ddtui.collect.settings import HostSettings
@@ -20,8 +19,6 @@ from ddtui.core.samples import (
     HealthSample,
     JournalLine,
     JournalSample,
-    LinkSample,
-    LinkState,
     ReportRefusedSample,
     ServerInfoSample,
     SourceSample,
@@ -30,8 +27,7 @@ from ddtui.core.samples import (
     UnitStatus,
 )
 from ddtui.engines.sglang import SGLANG
-from ddtui.hosts.base import LinkDown
-from tests.unit.collect.fakes import FakeHost, Recorder, StepNudge, collecting
+from tests.unit.collect.fakes import FakeHost, Recorder, StepNudge, collecting, unit
 
 CAPTURES = Path(__file__).resolve().parents[2] / "fixtures" / "sglang"
 METRICS = (CAPTURES / "sglang-fresh-dflash.during.metrics.txt").read_bytes()
@@ -90,19 +86,6 @@ def server(host: FakeHost) -> Server:
     }
     host.http = httpx.MockTransport(server)
     return server
-
-
-@pytest.fixture
-def observed(recorder: Recorder) -> Observed:
-    observed = Observed(SGLANG)
-    observed.apply(unit("1"))
-    recorder.forward = observed.apply
-    return observed
-
-
-def unit(invocation: str, *arguments: str) -> UnitSample:
-    argv = ("python", "-m", "sglang.launch_server", *arguments)
-    return UnitSample(0.0, "x", UnitStatus("a", invocation=invocation, command_line=argv))
 
 
 class Run:
@@ -410,95 +393,3 @@ async def test_an_engine_that_answers_nothing_but_health_is_asked_before_it_coun
         ahead = readiness.SIGN_OF_LIFE - 5
         await run.nudge.step(2)
         assert server.count("/health") == asked + 1
-
-
-class TestClient:
-    def client(self, host: FakeHost, observed: Observed, handler: Handler) -> EngineClient:
-        host.http = httpx.MockTransport(handler)
-        return EngineClient(host, HostSettings(), observed)
-
-    async def test_an_endless_answer_is_cut(self, host: FakeHost, observed: Observed) -> None:
-        client = self.client(
-            host, observed, lambda _: httpx.Response(200, content=b"x" * (BODY_LIMIT + 1))
-        )
-        with pytest.raises(NoAnswer, match="more than 2 MiB"):
-            await client.get("/metrics")
-        await client.close()
-
-    async def test_what_is_too_long_is_asked_less_and_less(
-        self, host: FakeHost, observed: Observed, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        now = 1000.0
-        monkeypatch.setattr(engine_client, "time", SimpleNamespace(monotonic=lambda: now))
-        asked: list[float] = []
-        body = b"x" * (BODY_LIMIT + 1)
-
-        def handler(request: httpx.Request) -> httpx.Response:
-            if request.url.path == "/metrics":
-                asked.append(now)
-                return httpx.Response(200, content=body)
-            return httpx.Response(200)
-
-        client = self.client(host, observed, handler)
-        for _ in range(300):
-            with pytest.raises(TooLong):
-                await client.get("/metrics")
-            assert (await client.get("/health")).status == 200
-            now += 1
-        assert [at - 1000 for at in asked] == [0, 2, 6, 14, 30, 62, 122, 182, 242]
-        body = b""
-        now += 60
-        for _ in range(3):
-            assert (await client.get("/metrics")).status == 200
-        await client.close()
-
-    async def test_redirects_are_not_followed(self, host: FakeHost, observed: Observed) -> None:
-        client = self.client(
-            host, observed, lambda _: httpx.Response(302, headers={"location": "http://evil/"})
-        )
-        assert (await client.get("/metrics")).status == 302
-        await client.close()
-
-    async def test_a_broken_link_is_no_closed_port(
-        self, host: FakeHost, observed: Observed
-    ) -> None:
-        def handler(request: httpx.Request) -> httpx.Response:
-            raise httpx.ConnectError("the SSH link is down", request=request)
-
-        client = self.client(host, observed, handler)
-        with pytest.raises(NoAnswer) as caught:
-            await client.get("/health")
-        assert caught.value.closed
-        host.link = LinkSample(0.0, "link", LinkState.RETRYING)
-        with pytest.raises(LinkDown):
-            await client.get("/health")
-        await client.close()
-
-    async def test_forwarding_that_is_forbidden_is_no_closed_port(
-        self, host: FakeHost, observed: Observed
-    ) -> None:
-        def handler(request: httpx.Request) -> httpx.Response:
-            raise httpx.ConnectError("the host's sshd forbids forwarding", request=request)
-
-        client = self.client(host, observed, handler)
-        with pytest.raises(NoAnswer) as caught:
-            await client.get("/health")
-        assert not caught.value.closed
-        await client.close()
-
-    @pytest.mark.parametrize(
-        ("arguments", "url"),
-        [
-            ((), "http://127.0.0.1:30000/x"),
-            (("--host", "0.0.0.0", "--port", "8000"), "http://127.0.0.1:8000/x"),
-            (("--host", "::"), "http://[::1]:30000/x"),
-            (("--host", "10.0.0.5"), "http://10.0.0.5:30000/x"),
-        ],
-    )
-    async def test_addresses(
-        self, host: FakeHost, observed: Observed, arguments: tuple[str, ...], url: str
-    ) -> None:
-        observed.apply(unit("9", *arguments))
-        client = EngineClient(host, HostSettings(), observed)
-        assert client.url("/x") == url
-        await client.close()
