@@ -42,7 +42,7 @@ OPTIONS: dict[str, tuple[Any, str]] = {
     "thinking": (bool, "true or false: ask a reasoning model to think or not"),
     "stall_seconds": (
         Annotated[float, Meta(ge=1, le=86_400)],
-        "seconds of silence after which a stream is ended, 1 to 86400",
+        "seconds without a new token after which a stream is ended, 1 to 86400",
     ),
     "flush_cache": (bool, "true or false: empty the prefix cache before each batch"),
     "seed": (Annotated[int, Meta(ge=0, le=2**31 - 1)], "a whole number from 0 to 2147483647"),
