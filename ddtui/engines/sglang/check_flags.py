@@ -8,6 +8,7 @@ from ddtui.core.launch import Finding, Level
 from ddtui.core.redact import is_secret_name
 from ddtui.engines.sglang.check_context import Say, View, rule
 from ddtui.engines.sglang.command import Occurrence
+from ddtui.engines.sglang.dialects import is_forks_flag, lacks
 from ddtui.engines.sglang.server_flags import FlagInfo, ServerFlags, ValueType
 
 _REMOVED: dict[str, tuple[str, str]] = {
@@ -53,10 +54,11 @@ def unknown_flag(view: View, say: Say) -> Iterator[Finding]:
         near = server.nearest(use.name)
         remedy = f"did you mean --{near}?" if near else ""
         if use.name not in view.before:
+            known = _proved_by(server) if lacks(server, use.name) else _told_by(server)
             yield say(
-                _level(server),
-                f"--{use.name} is no flag of this server{_version(server)}{_told_by(server)}",
-                remedy,
+                Level.ERROR if lacks(server, use.name) else _level(server),
+                f"--{use.name} is no flag of this server{_version(server)}{known}",
+                _ONLY_FORKS if is_forks_flag(use.name) else remedy,
             )
         elif server.complete:
             yield say.warning(
@@ -64,6 +66,9 @@ def unknown_flag(view: View, say: Say) -> Iterator[Finding]:
                 remedy,
                 "help leaves out flags that are on their way out: the next version may refuse it",
             )
+
+
+_ONLY_FORKS = "leave it out: only builds of SGLang that can verify a tree have it"
 
 
 def _version(server: ServerFlags) -> str:
@@ -79,6 +84,12 @@ def _told_by(server: ServerFlags) -> str:
     if server.complete:
         return ""
     return f", as far as its {server.source} tells, which does not name every flag"
+
+
+def _proved_by(server: ServerFlags) -> str:
+    if server.complete:
+        return ""
+    return f": its {server.source} names every argument of speculation, and not this one"
 
 
 @rule("abbreviated-flag", "a later version may have a second flag that begins so, and refuse it")

@@ -13,10 +13,12 @@ from ddtui.engines.sglang.dialects import (
     DRAFT_MODEL,
     DRAFT_TOKENS,
     EAGLE_TOPK,
+    MAX_TOPK,
     STEPS,
     TREE_BLOCK,
     VERIFY_BUDGET,
     WINDOWS,
+    lacks,
 )
 
 _VALUE_ERROR = "the server would stop with a ValueError while it reads its arguments"
@@ -29,11 +31,11 @@ def unknown_algorithm(view: View, say: Say) -> Iterator[Finding]:
     server, algorithm = view.server, view.algorithm
     if server is None or not algorithm:
         return
-    # A list with gaps, as the keys of /server_info are one, proves nothing by what it lacks.
+    # A list with gaps, as the keys of /server_info are one, proves little by what it lacks.
     level = Level.ERROR if server.complete else Level.WARNING
     if algorithm == "DDTREE" and not (server.knows(BUDGET) or server.knows(TREE_BLOCK)):
         yield say(
-            level,
+            Level.ERROR if lacks(server, BUDGET) else level,
             f"this server has no DDTREE ({view.dialect.title})",
             "mainline SGLang has none: install a fork that has it, or use DFLASH",
         )
@@ -235,14 +237,28 @@ def budget_is_chain(view: View, say: Say) -> Iterator[Finding]:
         )
 
 
-@rule("budget-without-tree", "only DDTREE reads the budget")
+@rule("budget-without-tree", "only DDTREE reads it")
 def budget_without_tree(view: View, say: Say) -> Iterator[Finding]:
-    """A budget that stands in the command line and is not used."""
-    if BUDGET in view.values and not view.verifies_tree:
-        yield say.warning(
-            f"--{BUDGET} has no effect with algorithm {view.algorithm or 'none'}",
-            "set algorithm to DDTREE, or take the budget away",
-        )
+    """What sets the tree, where none is verified."""
+    if view.verifies_tree or view.dialect.switch:
+        return
+    names = [f"--{BUDGET}"] * (BUDGET in view.values)
+    before = view.context.before.environment.get(MAX_TOPK)
+    names += [MAX_TOPK] * (view.environment.get(MAX_TOPK, before) != before)
+    is_new = BUDGET in view.values and BUDGET not in view.before
+    server = view.server
+    unknown = server is not None and lacks(server, BUDGET) and (is_new or server.complete)
+    if not names or unknown:
+        return  # that the server has no such flag is told already
+    have = "has" if len(names) == 1 else "have"
+    text = f"{' and '.join(names)} {have} no effect with algorithm {view.algorithm or 'none'}"
+    remedy = 'set the knob algorithm = "DDTREE" too, or leave it out'
+    if is_new and (server is None or not server.knows(BUDGET)):
+        # It gains nothing where the server has it, and keeps one from starting that has it not.
+        reason = "a server that has no such flag would not start, and whether it has is not known"
+        yield say.error(text, remedy, reason)
+    else:
+        yield say.warning(text, remedy)
 
 
 @rule("max-running-default", f"block drafting without it runs {DEFAULT_MAX_RUNNING} at once")

@@ -16,7 +16,7 @@ import msgspec
 
 from ddtui.core.knobs import KNOBS
 from ddtui.engines.sglang.command import CommandLine
-from ddtui.engines.sglang.server_flags import ServerFlags
+from ddtui.engines.sglang.server_flags import SERVER_INFO, ServerFlags
 
 ALGORITHM = "speculative-algorithm"
 DRAFT_TOKENS = "speculative-num-draft-tokens"
@@ -56,6 +56,9 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
 
     id: str
     title: str
+    """As an operator knows it: what it is a build of, and how it verifies a tree."""
+    source: str = ""
+    """Where a build with it comes from; empty for SGLang's own releases."""
     marker: str = ""
     """The flag by which a server of this dialect is told."""
     algorithm: str = "DFLASH"
@@ -78,14 +81,16 @@ _TREE_SIZE = Target(DRAFT_TOKENS, add=1, note="the size of the tree: its budget 
 DIALECTS: tuple[Dialect, ...] = (
     Dialect(
         id="ddtree-v2",
-        title="DDTREE with a block size of its own (Rancy-Wang's fork)",
+        title="SGLang with DDTREE v2 (Rancy-Wang's fork)",
+        source="Rancy-Wang's fork",
         marker=TREE_BLOCK,
         algorithm="DDTREE",
         targets={"budget": _BUDGET},
     ),
     Dialect(
         id="ddtree-topk",
-        title="DDTREE of pull request 29907",
+        title="SGLang with DDTREE and top-k (pull request 29907)",
+        source="pull request 29907",
         marker=BUDGET,
         algorithm="DDTREE",
         variables="SGLANG_DDTREE_",
@@ -93,38 +98,43 @@ DIALECTS: tuple[Dialect, ...] = (
     ),
     Dialect(
         id="ddtree",
-        title="DDTREE of pull request 27509, or 29907",
+        title="SGLang with DDTREE (pull request 27509 or 29907)",
+        source="pull request 27509",
         marker=BUDGET,
         algorithm="DDTREE",
         targets={"budget": _BUDGET},
     ),
     Dialect(
         id="dflash-ddtree",
-        title="DFLASH with --speculative-dflash-enable-ddtree (DB-Guo's fork)",
+        title="SGLang whose DFLASH can verify a tree (DB-Guo's fork)",
+        source="DB-Guo's fork",
         marker="speculative-dflash-enable-ddtree",
         switch="speculative-dflash-enable-ddtree",
         targets={"budget": _TREE_SIZE},
     ),
     Dialect(
         id="dflash-tree-verify",
-        title="DFLASH with --speculative-dflash-tree-verify (pull request 31069)",
+        title="SGLang whose DFLASH can verify a tree (pull request 31069)",
+        source="pull request 31069",
         marker="speculative-dflash-tree-verify",
         switch="speculative-dflash-tree-verify",
         targets={"budget": _TREE_SIZE, "topk": Target(EAGLE_TOPK)},
     ),
     Dialect(
         id="dflash-tree-width",
-        title="DFLASH with --speculative-dflash-tree-width (pull request 36196)",
+        title="SGLang whose DFLASH has a tree width (pull request 36196)",
+        source="pull request 36196",
         marker=TREE_WIDTH,
         targets={"topk": Target(TREE_WIDTH), "tree_nodes": Target(variable=MAX_NODES)},
     ),
     Dialect(
         id="dflash-verify-budget",
-        title="DFLASH with --speculative-dflash-verify-budget (pull request 32053)",
+        title="SGLang whose DFLASH verifies a part of a block (pull request 32053)",
+        source="pull request 32053",
         marker=VERIFY_BUDGET,
         targets={"verify_budget": Target(VERIFY_BUDGET)},
     ),
-    Dialect(id="dflash", title="mainline SGLang with DFLASH", marker=BLOCK),
+    Dialect(id="dflash", title="mainline SGLang with DFLASH, without a tree", marker=BLOCK),
     Dialect(id="mainline", title="SGLang without block drafting", algorithm=""),
 )
 """The most telling marker first."""
@@ -184,6 +194,27 @@ def algorithm_of(values: Mapping[str, str]) -> str:
     return "" if name in ("", "TRUE", "NONE") else name
 
 
+_FORKED = ("speculative-ddtree-", *(each.marker for each in DIALECTS if each.source))
+
+
+def is_forks_flag(name: str) -> bool:
+    """Whether only builds of SGLang that verify trees have a flag, or can have it."""
+    return name.startswith(_FORKED)
+
+
+def lacks(server: ServerFlags, name: str) -> bool:
+    """Whether a server certainly has no flag of this name.
+
+    Where its `--help` could not be had, its `/server_info` is proof for what concerns trees: each
+    argument of speculation is reported there, set or not.
+    """
+    if server.find(name) is not None:
+        return False
+    return server.complete or (
+        is_forks_flag(name) and server.source == SERVER_INFO and server.knows(ALGORITHM)
+    )
+
+
 def is_tree(values: Mapping[str, str], dialect: Dialect) -> bool:
     """Whether flags turn the verification of a tree on."""
     algorithm = algorithm_of(values)
@@ -238,16 +269,22 @@ def _known(knob: str, flag: str, server: ServerFlags, line: CommandLine) -> Targ
 
 def who_has(knob: str) -> str:
     """In words: which dialects have a knob, and how to name a flag for it."""
-    those = [each for each in DIALECTS if knob in each.targets]
-    having = [f"{each.title}: {each.targets[knob].text}" for each in those]
+    sources: dict[str, list[str]] = {}
+    for each in DIALECTS:
+        if knob in each.targets:
+            sources.setdefault(each.targets[knob].text, []).append(each.source)
+    having = [
+        f"{target} in SGLang as of {' or '.join(of)}" for target, of in sorted(sources.items())
+    ]
     if knob == "block_size":
-        having = [f"DFLASH and DDTREE: --{BLOCK}, --{DRAFT_TOKENS} or --{TREE_BLOCK}"]
+        having = [f"--{BLOCK}, --{DRAFT_TOKENS} or --{TREE_BLOCK} with DFLASH or DDTREE"]
     if knob == "topk":
-        having.append(f"EAGLE: --{EAGLE_TOPK}")
+        having.append(f"--{EAGLE_TOPK} with EAGLE")
     if knob in COMMON:
-        having.append("versions that have " + " or ".join(f"--{name}" for name in COMMON[knob]))
+        names = " or ".join(f"--{name}" for name in COMMON[knob])
+        having.append(f"{names} in versions that have it")
     own = f"name this server's flag in the host's section, [hosts.NAME.knobs] {knob} = ..."
-    return f"{knob} is known in {'; '.join(having)}. Else {own}" if having else own
+    return f"{knob} is {'; '.join(having)}. Else {own}" if having else own
 
 
 # ---- the block size ------------------------------------------------------------------------------

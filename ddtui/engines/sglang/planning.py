@@ -80,6 +80,8 @@ class _Work:
         self._overrides = overrides
         self._set: dict[tuple[ChangeKind, str], Value] = {}
         """What the request sets itself: that goes before its knobs."""
+        self._idle: list[str] = []
+        """Knobs that have no effect unless a tree is verified."""
         self.is_asked = True
         """Whether the server has told its flags."""
 
@@ -109,6 +111,7 @@ class _Work:
                 )
                 continue
             self._turn(knob, value)
+        self._tell_idle()
 
     def _turn(self, knob: str, value: Value) -> None:
         if knob == "algorithm" and knob not in self._overrides and self._switch_tree(value):
@@ -127,7 +130,7 @@ class _Work:
         for target in targets:
             self._put(knob, target, value)
         if knob in ("budget", "topk", "tree_nodes") and knob in self._dialect.targets:
-            self._need_tree(knob, value)
+            self._idle += [knob] * (value is not None and knob not in self._overrides)
 
     def _without_flag(self, knob: str, error: NoTarget) -> None:
         reason = "a flag that the server does not have would keep it from starting"
@@ -175,16 +178,19 @@ class _Work:
         else:
             self.environment[name] = text
 
-    def _need_tree(self, knob: str, value: Value) -> None:
-        if value is None or is_tree(self.line.values(), self._dialect) or knob in self._overrides:
+    def _tell_idle(self) -> None:
+        """Say which knobs a tree would read that is not verified, where a switch turns that on.
+
+        Where the algorithm does, the checks of the launch tell it: of flags set otherwise too.
+        """
+        switch = self._dialect.switch
+        if not self._idle or not switch or is_tree(self.line.values(), self._dialect):
             return
-        if self._dialect.id == "dflash-tree-width":
-            return  # a width is what turns it on
-        switch = self._dialect.switch or f"{ALGORITHM} DDTREE"
+        have = "has" if len(self._idle) == 1 else "have"
         self.find(
             Level.WARNING,
             "tree-off",
-            f"{knob} has no effect: this configuration verifies no tree",
+            f"{' and '.join(self._idle)} {have} no effect: this configuration verifies no tree",
             f"{self._dialect.title} needs --{switch}",
             'set the knob algorithm = "DDTREE" too',
         )

@@ -31,6 +31,7 @@ from tests.unit.engines.servers import (
 )
 
 TREE = fork(*BUDGET_FORK)
+REPORT = "sglang-fresh-dflash.after.server_info.txt"
 EAGLE = "--model-path m --speculative-algorithm EAGLE --speculative-draft-model-path d"
 GPUS = [Gpu(index, uuid=f"GPU-{index}", name="NVIDIA RTX PRO 6000 Blackwell", memory_total=96 * GIB)
         for index in range(2)]  # fmt: skip
@@ -354,6 +355,41 @@ def test_what_a_list_with_gaps_lacks_is_only_doubted() -> None:
     assert findings["wrong-type"].level is Level.WARNING
     assert found(DFLASH, server)["unknown-algorithm"].level is Level.WARNING
     assert not [each for each in findings.values() if each.level is Level.ERROR]
+
+
+def told_of_budget(arguments: str, server: ServerFlags | None, before: str) -> list[Finding]:
+    context = CheckContext(before=launch(before), after=launch(arguments), server=server)
+    return [each for each in check(context) if "ddtree-budget" in each.text]
+
+
+def test_a_trees_flag_is_refused_where_the_servers_report_has_none() -> None:
+    """Each argument of speculation is in /server_info, so what is not there is no flag."""
+    report = from_server_info(msgspec.json.decode(text_of(REPORT)))
+    (finding,) = told_of_budget(more("--speculative-ddtree-budget 8"), report, DFLASH)
+    assert (finding.level, finding.rule) == (Level.ERROR, "unknown-flag")
+    assert finding.text == (
+        "--speculative-ddtree-budget is no flag of this server: its /server_info names every"
+        " argument of speculation, and not this one"
+    )
+    assert finding.remedy.startswith("leave it out: only builds of SGLang that can verify a tree")
+    algorithm = found(DDTREE, report)["unknown-algorithm"]
+    assert algorithm.level is Level.ERROR
+    # Other arguments are in it with gaps.
+    assert found(more("--config x"), report, before=DFLASH)["unknown-flag"].level is Level.WARNING
+
+
+def test_a_trees_flag_without_a_tree_is_told_once() -> None:
+    """Whatever is known of the server: refused where it may not have it, else a warning."""
+    asked = more("--speculative-ddtree-budget 8")
+    for server, before, level, rule in (
+        (mainline(), DFLASH, Level.ERROR, "unknown-flag"),
+        (mainline(), asked, Level.WARNING, "unknown-flag"),
+        (None, DFLASH, Level.ERROR, "budget-without-tree"),
+        (None, asked, Level.WARNING, "budget-without-tree"),
+        (TREE, DFLASH, Level.WARNING, "budget-without-tree"),
+    ):
+        (finding,) = told_of_budget(asked, server, before)
+        assert (finding.level, finding.rule) == (level, rule)
 
 
 def test_a_reported_integer_is_no_proof_that_fractions_are_wrong() -> None:

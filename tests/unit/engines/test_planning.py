@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from ddtui.core.launch import ChangeKind, Launch, Level, Request, Value
+from ddtui.engines.sglang.checks import CheckContext, check
 from ddtui.engines.sglang.command import CommandLine
 from ddtui.engines.sglang.dialects import DIALECTS, detect, knob_flags
 from ddtui.engines.sglang.planning import plan
@@ -235,8 +236,8 @@ def test_width_chain_and_eagle() -> None:
 
 def test_a_knob_that_the_server_has_no_flag_for_is_never_guessed() -> None:
     ((text, remedy),) = errors(launch(DFLASH), mainline(), budget=16)
-    assert text == "this server has no budget (mainline SGLang with DFLASH)"
-    assert "29907: --speculative-ddtree-budget" in remedy
+    assert text == "this server has no budget (mainline SGLang with DFLASH, without a tree)"
+    assert "--speculative-ddtree-budget in SGLang as of Rancy-Wang's fork" in remedy
     assert "[hosts.NAME.knobs] budget" in remedy
     ((text, remedy),) = errors(launch(DDTREE), fork(*BUDGET_FORK), topk=4)
     assert "environment SGLANG_DDTREE_MAX_TOPK" in remedy
@@ -259,9 +260,34 @@ def test_the_hosts_own_mapping_goes_first() -> None:
     assert "which this server does not have" in findings[0].text
 
 
-def test_a_budget_without_its_tree_is_pointed_out() -> None:
-    _, _, findings = plan(launch(DFLASH), Request(knobs={"budget": 9}), fork(*BUDGET_FORK))
-    assert [(each.level, each.rule) for each in findings] == [(Level.WARNING, "tree-off")]
+@pytest.mark.parametrize(
+    ("server", "knobs", "rule", "words"),
+    [
+        (fork(*BUDGET_FORK), {"budget": 9}, "budget-without-tree", "--speculative-ddtree-budget"),
+        (fork(*VERIFY_FORK), {"budget": 7, "topk": 4}, "tree-off", "budget and topk have"),
+        (fork(*SWITCH_FORK), {"budget": 7}, "tree-off", "budget has"),
+    ],
+)
+def test_a_budget_without_its_tree_is_pointed_out_once(
+    server: ServerFlags, knobs: dict[str, Value], rule: str, words: str
+) -> None:
+    start = launch(DFLASH)
+    after, _, findings = plan(start, Request(knobs=knobs), server)
+    judged = check(CheckContext(before=start, after=after, server=server))
+    told = [each for each in (*findings, *judged) if "no effect" in each.text]
+    assert [(each.level, each.rule) for each in told] == [(Level.WARNING, rule)]
+    assert told[0].text.startswith(words)
+
+
+def test_a_budget_and_a_topk_without_their_tree_are_one_warning() -> None:
+    start, server = launch(DFLASH, SGLANG_DDTREE_DEPTH_BONUS="1"), fork(*BUDGET_FORK)
+    after, _, findings = plan(start, Request(knobs={"budget": 9, "topk": 4}), server)
+    judged = check(CheckContext(before=start, after=after, server=server))
+    told = [each.text for each in (*findings, *judged) if "no effect" in each.text]
+    assert told == [
+        "--speculative-ddtree-budget and SGLANG_DDTREE_MAX_TOPK have no effect with algorithm"
+        " DFLASH"
+    ]
 
 
 def test_flags_of_a_request_go_before_its_knobs() -> None:
