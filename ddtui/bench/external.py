@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import cast
 
 import msgspec
 
-from ddtui.bench.errors import CommandFailed, ConnectionLost
+from ddtui.bench.errors import BenchError, CommandFailed, ConnectionLost
 from ddtui.bench.progress import Progress, Step
 from ddtui.bench.spread import spread
 from ddtui.bench.transport import Connector
@@ -49,6 +50,11 @@ _SPREADS = (
 )
 
 
+_HAND_OVER = 0.25
+"""Seconds between two times that what has come is handed over, while the bench goes on."""
+_UNFINISHED = "partial: the external bench had not ended when these figures came"
+
+
 async def run_command(
     host: Host | Connector,
     plan: BenchPlan,
@@ -61,42 +67,90 @@ async def run_command(
     """Run the plan's command on the host; a cell for each concurrency that it reports.
 
     It is ended after `plan.command_seconds`, when the link breaks, and when this is cancelled.
-    Raises CommandFailed and ConnectionLost. What it reported before it failed, or its time was
-    over, is handed to `on_cell` before, with a note.
+    Raises CommandFailed and ConnectionLost. What it reports is handed to `on_cell` as it comes, as
+    partial cells with a note: whatever ends the bench, it is not lost. Whole ones follow at the
+    end. Those of `begun` that are partial make room for the new ones.
     """
     if not hasattr(host, "stream"):
         raise CommandFailed("an external bench runs on a host", "there is none here")
-    results, trouble, failure = await _results(cast(Host, host), plan, engine, clock, on_progress)
+    results = _Results(begun, clock, on_cell)
+    trouble, failure = await _run(cast(Host, host), plan, engine, clock, on_progress, results)
     if not results and failure is None:
         raise CommandFailed(
             "the external bench gave no results",
             trouble or "none of its lines was one of JSON with figures",
             f"let it print them, or write them into the file {OUTPUT}",
         )
-    known = {cell.concurrency: cell for cell in begun}
-    for cell in merged(results):
-        if cell.concurrency not in known:
-            if failure is not None:
-                late = f"{failure.what}, after these figures"
-                cell = msgspec.structs.replace(cell, notes=(*cell.notes, late))  # noqa: PLW2901
-            known[cell.concurrency] = cell
-            if on_cell is not None:
-                on_cell(cell)
     if failure is not None:
+        results.hand_over(f"partial: {failure.what}, after these figures")
         raise failure
-    return tuple(known[each] for each in sorted(known))
+    results.hand_over("")
+    return results.cells
 
 
-async def _results(
+class _Results:
+    """The results of one run of a command, by concurrency."""
+
+    def __init__(
+        self,
+        begun: Sequence[Cell],
+        clock: Callable[[], float],
+        on_cell: Callable[[Cell], None] | None,
+    ) -> None:
+        self._known = {cell.concurrency: cell for cell in begun}
+        self._whole = {cell.concurrency for cell in begun if not cell.partial}
+        self._clock = clock
+        self._on_cell = on_cell
+        self._came: list[Cell] = []
+        self._fresh: set[int] = set()
+        """Concurrencies of which something has come since they were handed over."""
+        self._due = -math.inf
+
+    def __bool__(self) -> bool:
+        return bool(self._came)
+
+    @property
+    def cells(self) -> tuple[Cell, ...]:
+        """All cells, those of before included."""
+        return tuple(self._known[each] for each in sorted(self._known))
+
+    def add(self, result: Cell) -> None:
+        """One more has come."""
+        self._came.append(result)
+        self._fresh.add(result.concurrency)
+        if self._clock() >= self._due:
+            self.hand_over(_UNFINISHED, self._fresh)
+            self._due = self._clock() + _HAND_OVER
+
+    def hand_over(self, why_partial: str, only: Collection[int] | None = None) -> None:
+        """Give what has come, all of it unless it is of `only` some concurrencies."""
+        for cell in merged(
+            [each for each in self._came if only is None or each.concurrency in only]
+        ):
+            before = self._known.get(cell.concurrency)
+            if cell.concurrency in self._whole:
+                continue
+            if why_partial:
+                if before is not None and before.requests > cell.requests:
+                    continue  # of an earlier run, which came further
+                notes = (*cell.notes, why_partial)
+                cell = msgspec.structs.replace(cell, partial=True, notes=notes)  # noqa: PLW2901
+            self._known[cell.concurrency] = cell
+            if self._on_cell is not None:
+                self._on_cell(cell)
+        self._fresh = set()
+
+
+async def _run(
     host: Host,
     plan: BenchPlan,
     engine: Engine,
     clock: Callable[[], float],
     on_progress: Callable[[Progress], None] | None,
-) -> tuple[list[Cell], str, CommandFailed | None]:
-    """A cell for each line of results, why a line was not understood, and how it failed."""
-    began, results, trouble = clock(), list[Cell](), ""
-    failure: CommandFailed | None = None
+    results: _Results,
+) -> tuple[str, BenchError | None]:
+    """Fill in the results; why a line was not understood, and what ended it before its end."""
+    began, trouble = clock(), ""
     words = ", ".join(plan.command[:1])
     try:
         async with (
@@ -106,7 +160,7 @@ async def _results(
             async for line in running.lines():
                 if line.lstrip().startswith(b"{"):
                     try:
-                        results.append(engine.parse_benchmark(line))
+                        results.add(engine.parse_benchmark(line))
                     except ValueError as exc:
                         trouble = trouble or safe_text(str(exc), 200)
                 elif on_progress is not None and line.strip():
@@ -114,22 +168,22 @@ async def _results(
                     on_progress(Progress(step=Step.COMMAND, elapsed=clock() - began, note=said))
             if running.status:
                 tail = safe_text(running.stderr_tail.strip().rpartition("\n")[2], 300)
-                failure = CommandFailed(
+                return trouble, CommandFailed(
                     f"the external bench {words} failed with status {running.status}",
                     tail,
                     "run it on the host by hand to see more",
                 )
     except TimeoutError:
-        failure = CommandFailed(
+        return trouble, CommandFailed(
             f"the external bench did not end within {plan.command_seconds:g} s",
             "it was ended",
             "give the plan more command_seconds, or the bench less to do",
         )
     except (LinkDown, LinkRefused) as exc:
-        raise ConnectionLost("the link broke during the external bench", exc.what) from exc
+        return trouble, ConnectionLost("the link broke during the external bench", exc.what)
     except HostError as exc:
-        raise CommandFailed("the external bench could not be run", exc.what, exc.remedy) from exc
-    return results, trouble, failure
+        return trouble, CommandFailed("the external bench could not be run", exc.what, exc.remedy)
+    return trouble, None
 
 
 def merged(results: Sequence[Cell]) -> list[Cell]:

@@ -67,6 +67,8 @@ class Cell(msgspec.Struct, frozen=True, kw_only=True):
     warmup_batches: int = 0
     steady: bool = True
     """Whether the warm-up ended with two batches that agree."""
+    partial: bool = False
+    """Of an external bench that had not come to its end: there may have been more of it to come."""
     notes: tuple[str, ...] = ()
 
 
@@ -143,7 +145,7 @@ class MeasurementState(enum.StrEnum):
     RUNNING = "running"
     COMPLETE = "complete"
     PARTIAL = "partial"
-    """Ended early; the cells that it has are whole."""
+    """Ended early; the cells that it has are whole, or say that they are not."""
     FAILED = "failed"
 
 

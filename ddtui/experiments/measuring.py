@@ -71,8 +71,9 @@ class Measuring:
     def left(self) -> tuple[int, ...]:
         """Concurrencies that have no whole cell yet."""
         plan, have = self.measurement.plan, {each.concurrency for each in self.measurement.cells}
-        if plan.command:
-            return () if self.measurement.cells else plan.concurrency
+        if plan.command:  # it gives its whole cells when it has come to its end
+            whole = any(not each.partial for each in self.measurement.cells)
+            return () if whole else plan.concurrency
         return tuple(each for each in plan.concurrency if each not in have)
 
     @property
@@ -180,7 +181,7 @@ class Measuring:
         await self._put(self.measurement)
 
     async def _keep(self, cell: Cell) -> None:
-        """Keep a whole cell, once it is sure that the same invocation gave it."""
+        """Keep a cell, once it is sure that the same invocation gave it."""
         self._check()
         order = self.measurement.plan.concurrency
         others = [each for each in self.measurement.cells if each.concurrency != cell.concurrency]
@@ -191,7 +192,8 @@ class Measuring:
         kept = msgspec.structs.replace(self.measurement, cells=tuple(cells))
         await self._put(kept)
         self.measurement = kept
-        self._on_cell(cell)
+        if not cell.partial:
+            self._on_cell(cell)
 
     async def _put(self, measurement: Measurement) -> None:
         """Keep it; refused (Stale) where another runner has taken its experiment over."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import json
+import asyncio
 from pathlib import Path
+from typing import cast
 
 import psutil
 import pytest
 
 from ddtui.bench.bench import Bench
-from ddtui.bench.errors import CommandFailed
+from ddtui.bench.errors import BenchError, CommandFailed, ConnectionLost
 from ddtui.bench.progress import Progress, Step
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.measurement import Cell
 from ddtui.engines.sglang import SGLANG
+from ddtui.hosts.base import Host
 from ddtui.hosts.local import LocalHost
 from ddtui.hosts.ports import DirectPorts
+from tests.support.external_host import ExternalHost, Said
+from tests.support.external_host import result as line
+from tests.support.virtual_time import in_virtual_time
 
 RESULTS = Path(__file__).parents[2] / "fixtures" / "sglang" / "sglang-bench_serving.jsonl"
 
@@ -41,9 +46,7 @@ async def run(
 
 
 def result(rate: float) -> str:
-    return json.dumps(
-        {"max_concurrency": 4, "completed": 9, "output_throughput": rate, "mean_tpot_ms": 10}
-    )
+    return line(rate).decode()
 
 
 async def test_lines_of_standard_output() -> None:
@@ -95,10 +98,73 @@ async def test_results_before_a_failure_are_kept_and_say_so(then: str, said: str
     kept: list[Cell] = []
     with pytest.raises(CommandFailed, match=said):
         await run("bash", "-c", f"echo '{result(100)}'; {then}", seconds=1.0, kept=kept)
-    (cell,) = kept
+    assert values(kept[-1]) == (100.0,)
+    assert kept[-1].notes[-1].endswith(f"{said}, after these figures")
+    assert all(each.partial for each in kept)
+
+
+def broken_off(
+    *runs: Said, begun: tuple[Cell, ...] = (), seconds: float = 3600.0
+) -> tuple[list[Cell], BaseException | None]:
+    """What was handed over, in virtual time, and how it ended."""
+    kept: list[Cell] = []
+
+    async def work() -> BaseException | None:
+        host, clock = ExternalHost(*runs), asyncio.get_running_loop().time
+        bench = Bench(DirectPorts(), "127.0.0.1", 1, SGLANG, host=cast(Host, host), clock=clock)
+        wanted = BenchPlan(command=("any",), command_seconds=seconds)
+        try:
+            await bench.run(wanted, begun=begun, on_cell=kept.append)
+        except BenchError as error:
+            return error
+        return None
+
+    return kept, in_virtual_time(work())
+
+
+def values(cell: Cell) -> tuple[float, ...]:
     assert cell.total_rate
-    assert cell.total_rate.values == (100.0,)
-    assert cell.notes[-1].endswith(f"{said}, after these figures")
+    return cell.total_rate.values
+
+
+def test_results_before_a_broken_link_are_kept_as_partial() -> None:
+    said = [(5.0, line(100)), (5.0, line(104)), (5.0, line(300, 8)), (5.0, b"")]
+    kept, error = broken_off(said)
+    assert isinstance(error, ConnectionLost)
+    last = {cell.concurrency: cell for cell in kept}
+    assert values(last[4]) == (100.0, 104.0)
+    assert values(last[8]) == (300.0,)
+    for cell in last.values():
+        assert cell.partial
+        assert cell.notes[-1] == (
+            "partial: the link broke during the external bench, after these figures"
+        )
+
+
+def test_results_are_handed_over_as_they_come_and_whole_at_the_end() -> None:
+    kept, error = broken_off([(5.0, line(100)), (5.0, line(104))])
+    assert error is None
+    assert [(values(cell), cell.partial) for cell in kept] == [
+        ((100.0,), True),
+        ((100.0, 104.0), True),
+        ((100.0, 104.0), False),
+    ]
+    assert "had not ended when these figures came" in kept[0].notes[-1]
+    assert not any("partial" in note for note in kept[-1].notes)
+
+
+def test_lines_in_one_go_are_handed_over_together() -> None:
+    kept, _ = broken_off([(0.0, line(100 + each)) for each in range(50)])
+    assert [len(values(cell)) for cell in kept] == [1, 50]
+
+
+def test_partial_results_make_room_for_whole_ones_and_not_for_fewer() -> None:
+    earlier, _ = broken_off([(5.0, line(100)), (5.0, line(104)), (5.0, b"")])
+    begun = (earlier[-1], Cell(concurrency=1, requests=1))
+    kept, _ = broken_off([(5.0, line(90)), (5.0, line(7, 1)), (5.0, b"")], begun=begun)
+    assert kept == []
+    kept, _ = broken_off([(5.0, line(90)), (5.0, line(7, 1))], begun=begun)
+    assert [(values(cell), cell.partial) for cell in kept] == [((90.0,), False)]
 
 
 async def test_time_is_limited_and_nothing_is_left(tmp_path: Path) -> None:
