@@ -23,6 +23,13 @@ QUEUE_INTERVAL = 1.0
 """Seconds between two looks at the queue."""
 
 Work = Callable[[], Coroutine[Any, Any, Any]]
+_RUN = "Run the queue"
+_READING = "Reading the queue, and asking the host what each experiment loads"
+_COMPARING = "Looking whether the queue is still as it was shown"
+_CHANGED = (
+    "This question has changed, nothing was started: the queue is another one than when it was"
+    " asked."
+)
 
 
 class QueueDesk(Asking):
@@ -121,14 +128,30 @@ class QueueDesk(Asking):
         if self.view.run.where == "here":
             self._app.notify("The queue is being run here", markup=False)
             return
-        doing = "Reading the queue, and asking the host what each experiment loads"
-        self._work_out_and_ask("Run the queue", doing, self.queue.prepare_run, self._ask_start)
+        self._prepare_start()
 
-    def _ask_start(self, plan: RunPlan, late: bool) -> None:
+    def _prepare_start(self, changed: str = "") -> None:
+        def ask(plan: RunPlan, late: bool) -> None:
+            self._ask_start(plan, late, changed)
+
+        self._work_out_and_ask(_RUN, _READING, self.queue.prepare_run, ask)
+
+    def _ask_start(self, plan: RunPlan, late: bool, changed: str) -> None:
         def words() -> Words:
             return words_of.start_words(plan, self._snapshot(), self._clock())
 
-        self._confirmed(words, self.queue.start_run, late)
+        self._confirmed(words, lambda: self._start_as_asked(plan), late, changed)
+
+    def _start_as_asked(self, plan: RunPlan) -> None:
+        """Begin it; ask anew where another process has changed the queue since it was asked."""
+
+        def looked(_: object, __: bool) -> None:
+            if words_of.what_runs(self.view) == words_of.what_runs(plan.view):
+                self._start(self.queue.start_run)
+            else:
+                self._prepare_start(_CHANGED)
+
+        self._work_out_and_ask(_RUN, _COMPARING, self.queue.look, looked)
 
     def stop(self) -> None:
         """Ask, and have whoever runs the queue stop."""

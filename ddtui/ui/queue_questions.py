@@ -63,6 +63,14 @@ def start_words(plan: RunPlan, snapshot: Snapshot, now: float) -> Words:
     )
 
 
+def what_runs(view: QueueView) -> object:
+    """All that the question before a run rests on, to tell whether it holds still."""
+    going_on = view.in_state(_State.RUNNING, _State.PENDING)
+    each_in_turn = [(each.id, each.state, each.title, each.request, each.plan) for each in going_on]
+    settings, run = view.settings, view.run
+    return each_in_turn, settings.leave, settings.paused, run.where, run.who
+
+
 def _next_rows(going_on: Sequence[Experiment], view: QueueView, width: int) -> list[Row]:
     rows = []
     for number, each in enumerate(going_on[:_MOST], 1):

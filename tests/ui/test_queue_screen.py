@@ -334,7 +334,7 @@ async def test_a_run_is_begun_by_a_step_and_a_press_where_the_engine_rests() -> 
         assert queue.begun == []
         await operator.press("s")
         await operator.confirm()
-        assert queue.begun == ["start"]
+        await until(operator, lambda: queue.begun == ["start"])
 
 
 async def test_an_engine_at_work_needs_its_name_typed() -> None:
@@ -348,7 +348,37 @@ async def test_an_engine_at_work_needs_its_name_typed() -> None:
         await operator.press("escape")
         await operator.press("s")
         await operator.confirm("sglang-kimi")
-        assert queue.begun == ["start"]
+        await until(operator, lambda: queue.begun == ["start"])
+
+
+async def test_a_queue_that_changed_while_it_was_asked_is_asked_for_anew(
+    stored: StoredQueue,
+) -> None:
+    fill(stored, 12, 16)
+    async with operating("idle", queue=stored) as operator:
+        await operator.press("5", "s")
+        first = await operator.until_asked()
+        await until(operator, shows(operator, "2 experiments"))
+        stored.queue.add([stored.queue.draft(Request(knobs={"budget": 24}))])  # another process
+        await operator.confirm()
+        await until(operator, lambda: operator.app.screen is not first)
+        assert await operator.until_asked() is not first
+        await until(operator, shows(operator, "nothing was started"))
+        await until(operator, shows(operator, "3 experiments"))
+        await until(operator, shows(operator, "budget 24"))
+        assert stored.begun == []
+        await operator.confirm()
+        await until(operator, lambda: stored.begun == ["start"])
+
+
+async def test_a_note_does_not_make_the_question_another_one(stored: StoredQueue) -> None:
+    fill(stored, 12)
+    async with operating("idle", queue=stored) as operator:
+        await operator.press("5", "s")
+        await operator.until_asked()
+        stored.queue.annotate(stored.made.experiments[0].id, note="for the morning")
+        await operator.confirm()
+        await until(operator, lambda: stored.begun == ["start"])
 
 
 async def test_somebody_elses_run_is_named_and_none_is_begun() -> None:
