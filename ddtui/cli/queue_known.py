@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from statistics import median
 
 import msgspec
@@ -24,7 +24,7 @@ from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
-from ddtui.experiments.baseline import made_on
+from ddtui.experiments.baseline import made_on, moved_ones
 from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.matching import Circumstances
 from ddtui.experiments.order import Item
@@ -147,7 +147,8 @@ class Known:
 
         items = [self._item(each, base) for each in going_on]
         self.checked = all(each.key or each.held for each in items)
-        self.moved = moved_ones(going_on, items)
+        otherwise = moved_ones(kept.settings, kept.experiments, self._launch)
+        self.moved = come_out_otherwise(going_on, items, otherwise)
         found = queue_eta(items, in_force, loading, measuring)
         return msgspec.structs.replace(found, sources=tuple(filter(None, found.sources)))
 
@@ -243,15 +244,22 @@ class Known:
         return circumstances(values, kept.complete, key, kept.settings.in_force.limits)
 
 
-def moved_ones(going_on: Sequence[Experiment], items: Sequence[Item]) -> frozenset[str]:
-    """What comes out differently than when it was added: the queue began with something else."""
+def come_out_otherwise(
+    going_on: Sequence[Experiment], items: Sequence[Item], otherwise: Collection[str] = ()
+) -> frozenset[str]:
+    """What comes out differently than when it was added: the queue began with something else.
+
+    `otherwise`: ids of what is made on something else; it counts where it was not worked out.
+    """
     return frozenset(
         each.id
         for each, item in zip(going_on, items, strict=True)
         if each.state in WAITING
-        and each.configuration
-        and item.key
-        and each.configuration != item.key
+        and (
+            bool(item.key) and each.configuration != item.key
+            if each.configuration
+            else each.id in otherwise
+        )
     )
 
 

@@ -59,6 +59,7 @@ _WORDS: dict[str, Callable[[RunEvent], str]] = {
     "change": lambda event: f"    {event.text}",
     "cell": lambda event: f"    {event.text}",
     "waiting": lambda event: f"    {event.text}",
+    "other base": lambda event: f"    ! {event.text}" if event.experiment else f"! {event.text}",
     "ended": _ended,
     "leaving": lambda event: f"leaving the unit in {event.text}",
     "left": lambda event: f"the unit is proved to be in {event.text}",

@@ -10,13 +10,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import msgspec
 
 from ddtui.control.journal import OnStep
+from ddtui.core.configuration_key import configuration_key
 from ddtui.core.experiment import WAITING, Experiment, ExperimentState, InForce, QueueSettings
-from ddtui.core.launch import Launch
+from ddtui.core.launch import Launch, Plan
 from ddtui.experiments.needs import Around
 from ddtui.experiments.plan_known import in_force_now
 from ddtui.experiments.runners_queue import RunnersQueue
@@ -24,6 +25,9 @@ from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
 
 AGAIN_AFTER = 2.0
 """Seconds after which a host that did not answer is asked again."""
+OTHER_HAND = "the unit was changed by another hand since the last run"
+Asking = Callable[[Plan], Awaitable[None]]
+"""Keeps what is asked for before it is: see BaselineBook."""
 _MAY_BE_RETRIED = frozenset({ExperimentState.FAILED, ExperimentState.CANCELLED})
 
 log = logging.getLogger(__name__)
@@ -44,6 +48,12 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a run was stopped then, and the queue has not ended."""
     rest: tuple[str, ...] = ()
     """Ids of what might be done yet then: it is still of this queue."""
+    asked: tuple[str, ...] | None = None
+    """Keys of what the unit was in before a run changed it last, and of what that asked for: one of
+    them is in force where the run was killed, and nobody else has changed it. None where an older
+    ddtui has not kept that."""
+    moved: tuple[str, ...] = ()
+    """Ids of what waited to be made on an earlier one, when another hand had changed the unit."""
     in_force: InForce = InForce()
     """What the queue's settings said of it when all had ended."""
 
@@ -55,10 +65,20 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         None where it is not known.
         """
         if self.left is None:
-            return True
+            return now is None or self._may_have_left(now)
         if now not in (None, self.left):
             return False
         return self.stopped or not set(self.rest).isdisjoint(waiting)
+
+    def _may_have_left(self, now: Launch) -> bool:
+        """Whether a run that was killed can have left the unit in it."""
+        if self.asked is None or now == self.launch:
+            return True
+        return key_of(now) in {key_of(self.launch), *self.asked}
+
+    def has(self, experiment_id: str) -> bool:
+        """Whether what waits was to be made on this one; of a killed run nobody has kept that."""
+        return self.left is None or experiment_id in self.rest
 
     def may_do_yet(self, experiment: Experiment) -> bool:
         """Whether an experiment that does not run is of this queue, and may still be done."""
@@ -66,6 +86,11 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
             return True
         ended_here = (experiment.ended or 0.0) >= self.at
         return experiment.state in _MAY_BE_RETRIED and ended_here
+
+
+def key_of(launch: Launch) -> str:
+    """The key of a launch's configuration."""
+    return configuration_key(launch.argv, launch.environment)
 
 
 def baseline_of(settings: QueueSettings) -> Baseline | None:
@@ -91,45 +116,113 @@ def made_on(
     return found.launch if found is not None and found.lasts(now, waiting) else None
 
 
+def moved_from(known: Baseline, waiting: Iterable[str], now: Launch) -> tuple[str, ...]:
+    """Ids of what waits, and is not made on what it was to be: `known` does not last."""
+    other = key_of(known.launch) != key_of(now)
+    return tuple(each for each in waiting if each in known.moved or (other and known.has(each)))
+
+
+def moved_ones(
+    settings: QueueSettings, experiments: Iterable[Experiment], now: Launch | None
+) -> frozenset[str]:
+    """Ids of what waits to be made on something else than its queue began with.
+
+    `now`: the unit's configuration, where it is known.
+    """
+    found = baseline_of(settings)
+    waiting = [each.id for each in experiments if each.state in WAITING]
+    if found is None or now is None or found.lasts(now, waiting):
+        return frozenset(() if found is None else found.moved)
+    return frozenset(moved_from(found, waiting, now))
+
+
 class BaselineBook:
     """Records a host's baseline for its runner. All raise StoreError."""
 
     def __init__(self, around: Around, queue: RunnersQueue) -> None:
         self._around = around
         self._queue = queue
+        self._begun = False
+        self.replaced = False
+        """Whether another hand has changed the unit, so that this run began with another one."""
 
     async def at_the_end(self, on_step: OnStep, say: Callable[[str], None]) -> Baseline | None:
         """What the queue was worked on with; None where it is not to be left in anything.
 
         So it is where it was not begun, has ended already, or the unit was changed after a run was
-        stopped. Raises as `begin`.
+        stopped or killed. Raises as `begin`.
         """
         found = baseline_of(await self._queue.settings())
-        if found is None or found.left is None:
+        if found is None or await self._goes_on(found):
             return found
-        lasts = found.stopped and found.lasts(await self._in_force(on_step, say), ())
-        return found if lasts else None
+        if found.left is not None and not found.stopped:
+            return None
+        if found.lasts(await self._in_force(on_step, say), ()):
+            return found
+        say(f"{OTHER_HAND}: it is left as it is")
+        return None
 
     async def begin(self, on_step: OnStep, say: Callable[[str], None]) -> Baseline:
         """The queue's own one; recorded now where it has none.
 
-        Raises NotPossible, ActionFailed, LinkRefused.
+        What another hand does to the unit while this run lasts changes nothing. Raises NotPossible,
+        ActionFailed, LinkRefused.
         """
         settings = await self._queue.settings()
         known = baseline_of(settings)
-        if known is not None and known.left is None:
+        if known is not None and await self._goes_on(known):
+            self._begun = True
             return known
         launch = await self._in_force(on_step, say)
-        if known is not None and known.lasts(launch, await self._queue.ids(*WAITING)):
-            found = msgspec.structs.replace(known, left=None, rest=(), stopped=False)
-            await self._record(found, known.in_force)
-            return found
+        waiting = await self._queue.ids(*WAITING, ExperimentState.RUNNING)
+        self._begun = True
+        if known is not None and known.lasts(launch, waiting):
+            if known.left is not None:
+                asked = (key_of(known.left),)
+                known = msgspec.structs.replace(
+                    known, left=None, rest=(), stopped=False, asked=asked
+                )
+                await self._record(known, known.in_force)
+            return known
+        moved = () if known is None else moved_from(known, waiting, launch)
+        self.replaced = bool(moved)
         around = self._around
-        found = Baseline(launch=launch, at=around.watching.clock(), unit=around.unit())
+        found = Baseline(
+            launch=launch,
+            at=around.watching.clock(),
+            unit=around.unit(),
+            asked=(),
+            moved=moved,
+        )
         snapshot, engine = around.watching.snapshot(), around.watching.engine
         in_force = in_force_now(launch, engine, snapshot, settings.in_force)
         await self._record(found, in_force)
         return found
+
+    async def asking(self, plan: Plan) -> None:
+        """Keep what the unit is in and what is asked for, before it is: a killed run tells nobody.
+
+        Nothing of it is kept where the queue has no baseline.
+        """
+        settings = await self._queue.settings()
+        if (found := baseline_of(settings)) is not None and found.left is None:
+            asked = (key_of(plan.before), key_of(plan.after))
+            kept = msgspec.structs.replace(found, asked=tuple(dict.fromkeys(asked)))
+            await self._record(kept, settings.in_force)
+
+    async def _goes_on(self, known: Baseline) -> bool:
+        """Whether it is the queue's own one whoever has changed the unit.
+
+        In the hands of this run, and where the change that was asked for last has not ended: it is
+        carried on with what it was made for.
+        """
+        if known.left is not None:
+            return False
+        change = None if self._begun else await self._around.control.unfinished()
+        if change is None:
+            return self._begun
+        wanted = Launch(change.after_argv, change.after_environment)
+        return known.asked is None or key_of(wanted) in known.asked
 
     async def _record(self, found: Baseline, in_force: InForce) -> None:
         await self._queue.change_settings(baseline=msgspec.to_builtins(found), in_force=in_force)
@@ -156,10 +249,11 @@ class BaselineBook:
         if found is None or found.left is not None:
             return
         control = self._around.control
-        with contextlib.suppress(HostError):  # then the queue goes on with it in any case
+        with contextlib.suppress(HostError):  # then what was asked for last tells of one
             if await control.unfinished() is None:
                 left = (await control.command()).launch
-                kept = msgspec.structs.replace(found, left=left, stopped=True)
+                rest = tuple(await self._queue.ids(*WAITING))
+                kept = msgspec.structs.replace(found, left=left, stopped=True, rest=rest)
                 await self._record(kept, (await self._queue.settings()).in_force)
 
     async def end(self, base: Baseline) -> None:

@@ -36,7 +36,7 @@ TRANSIENT = frozenset({"internal-port-taken"})
 """Causes of failed loads that say nothing of the configuration: the load is tried again."""
 
 Note = Callable[..., Awaitable[None]]
-"""Told the id of a change (`change=`) before it is begun."""
+"""Told the id of a change (`change=`) before it is begun, and its `plan`; None for a restart."""
 
 
 class Bringing:
@@ -186,7 +186,7 @@ class Bringing:
     async def _load(self, action: Action) -> None:
         control, plan = self._around.control, self.plan
         self.change, self.record = uuid.uuid4().hex, None
-        await self._note(change=self.change)
+        await self._note(change=self.change, plan=plan if action is Action.APPLY else None)
         self.loads += 1
         try:
             if action is Action.APPLY and plan is not None:

@@ -9,8 +9,9 @@ import msgspec
 
 from ddtui.control.journal import OnStep
 from ddtui.core.experiment import Experiment, ExperimentState, Leave
-from ddtui.core.launch import Launch, Request
+from ddtui.core.launch import Launch, Plan, Request
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
+from ddtui.experiments.baseline import Asking
 from ddtui.experiments.bringing import Bringing
 from ddtui.experiments.needs import Around
 from ddtui.experiments.running import Action, decide
@@ -84,6 +85,7 @@ async def leave_in(
     patience: float,
     on_step: OnStep,
     say: Callable[[str], None],
+    asking: Asking,
 ) -> str:
     """Bring what a unit is to be left in into force, and prove it.
 
@@ -91,8 +93,10 @@ async def leave_in(
     LinkRefused, StoreError.
     """
 
-    async def note(*, change: str) -> None:
+    async def note(*, change: str, plan: Plan | None) -> None:
         say(f"change {change[:8]}")
+        if plan is not None:
+            await asking(plan)
 
     bringing = Bringing(
         around, wanted.request, base, patience=patience, on_step=on_step, say=say, note=note

@@ -13,9 +13,10 @@ from ddtui.bench.errors import BenchError
 from ddtui.bench.progress import Progress
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.experiment import Experiment, ExperimentState, Step
-from ddtui.core.launch import Launch, Value
+from ddtui.core.launch import Launch, Plan, Value
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
 from ddtui.core.redact import redact_text
+from ddtui.experiments.baseline import Asking
 from ddtui.experiments.bringing import AGAIN_AFTER, Bringing
 from ddtui.experiments.measuring import (
     Cancelled,
@@ -30,6 +31,7 @@ from ddtui.experiments.running import Action, Decision, decide
 
 Tell = Callable[..., None]
 """`tell(what, experiment, **fields)` of a RunEvent."""
+OTHER_BASE = "another configuration than when it was added: what is in force has changed since"
 _STEPS: dict[Action, Step] = {
     Action.RESUME: "loading",
     Action.PLAN: "planning",
@@ -59,13 +61,29 @@ class OneExperiment:
         patience: float,
         tell: Tell,
         on_progress: Callable[[Progress], None],
+        asking: Asking,
+        moved: bool = False,
     ) -> None:
-        """`base` is what its request is made on; `patience` how long a load may take, seconds."""
+        """Take it.
+
+        Args:
+            around: What the runner works with.
+            experiment: The experiment.
+            base: What its request is made on.
+            patience: How long a load may take, seconds.
+            tell: Makes an event.
+            on_progress: Told how far the bench has come.
+            asking: Keeps what the unit is asked for before it is.
+            moved: Whether it was meant to be made on something else.
+        """
         self._around = around
         self._base = base
+        self._asking = asking
+        self._moved = moved
         self._tell = tell
         self._on_progress = on_progress
         self.experiment = experiment
+        self._added_as = experiment.configuration
         self._bringing = Bringing(
             around,
             experiment.request,
@@ -148,6 +166,17 @@ class OneExperiment:
         if self.experiment.step != step and action is not Action.AWAIT:
             await self._step(step)
         await self._bringing.act(action)
+        if action is Action.PLAN:
+            await self._tell_of_another_base()
+
+    async def _tell_of_another_base(self) -> None:
+        """That it comes out differently than it was meant when it was added; once."""
+        known, now = self._added_as, self._bringing.configuration
+        if not now or not (known != now if known else self._moved):
+            return
+        self._added_as, self._moved = now, False
+        await self._step(self.experiment.step or "planning", detail=OTHER_BASE)
+        self._tell("other base", self.experiment, text=OTHER_BASE)
 
     async def _measure(self, action: Action) -> None:
         measuring = self._measuring
@@ -280,7 +309,9 @@ class OneExperiment:
         )
         self._tell("step", self.experiment, step=step)
 
-    async def _note(self, *, change: str) -> None:
+    async def _note(self, *, change: str, plan: Plan | None) -> None:
+        if plan is not None:
+            await self._asking(plan)
         await self._step("loading", change=change, knobs=self._knobs())
 
     def _knobs(self) -> dict[str, Value]:

@@ -18,8 +18,8 @@ class RunEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float
     """Unix seconds on the operator's clock."""
     what: str
-    """`started`, `taken up`, `taken over`, `step`, `change`, `cell`, `ended`, `waiting`,
-    `stopping`, `leaving`, `left`, `finished`."""
+    """`started`, `taken up`, `taken over`, `other base`, `step`, `change`, `cell`, `ended`,
+    `waiting`, `stopping`, `leaving`, `left`, `finished`."""
     experiment: str = ""
     title: str = ""
     step: str = ""

@@ -14,7 +14,7 @@ import msgspec
 from ddtui.control.drop_in import stamp
 from ddtui.core.experiment import Experiment, ExperimentState
 from ddtui.core.launch import Request
-from ddtui.experiments.baseline import Baseline, BaselineBook
+from ddtui.experiments.baseline import OTHER_HAND, Baseline, BaselineBook
 from ddtui.experiments.leaving import Target, done_since, leave_in, measurements_of, target
 from ddtui.experiments.needs import Around
 from ddtui.experiments.one_experiment import OneExperiment
@@ -64,6 +64,7 @@ class Runner:
         self._telling = Telling(view, around.watching.clock, on_event)
         self._queue = RunnersQueue(around)
         self._baselines = BaselineBook(around, self._queue)
+        self._told_of_another_hand = False
 
     # ---- for whoever hosts it ------------------------------------------------------------------
 
@@ -158,6 +159,7 @@ class Runner:
             base = await self._unless_stopped(begin, "baseline")
             if base is None:
                 break
+            self._tell_of_another_hand(base)
             experiment = await self._take()
             if experiment is None:
                 self._telling.waits("the queue is paused")
@@ -177,6 +179,15 @@ class Runner:
         """Whether something is pending, or was left running by a runner that is gone."""
         return bool(await self._queue.ids(ExperimentState.PENDING, ExperimentState.RUNNING))
 
+    def _tell_of_another_hand(self, base: Baseline) -> None:
+        """That what waits is made on something else than its queue began with; once."""
+        if self._baselines.replaced and not self._told_of_another_hand:
+            self._told_of_another_hand = True
+            count = len(base.moved)
+            what = "1 experiment is" if count == 1 else f"{count} experiments are"
+            words = f"{OTHER_HAND}: {what} made on what is in force now"
+            self._telling.tell("other base", text=words)
+
     async def _take(self) -> Experiment | None:
         """The one that a dead runner has left, else the next."""
         if (taken := await self._queue.left_running()) is not None:
@@ -195,6 +206,8 @@ class Runner:
             patience=self._patience,
             tell=telling.tell,
             on_progress=telling.progressed,
+            asking=self._baselines.asking,
+            moved=experiment.id in base.moved,
         )
         telling.see(
             experiment=experiment, step=experiment.step, detail="", progress=None, waiting=""
@@ -271,6 +284,7 @@ class Runner:
             patience=self._patience,
             on_step=telling.changed,
             say=telling.waits,
+            asking=self._baselines.asking,
         )
         try:
             why = await self._unless_stopped(work, "leaving")

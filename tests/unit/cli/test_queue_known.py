@@ -29,21 +29,23 @@ def test_a_guess_does_not_jump_with_every_batch(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.parametrize(
-    ("added", "now", "state", "moved"),
+    ("added", "now", "state", "otherwise", "moved"),
     [
-        ("a", "b", ExperimentState.PENDING, True),
-        ("a", "b", ExperimentState.HELD, True),
-        ("a", "a", ExperimentState.PENDING, False),
-        ("", "b", ExperimentState.PENDING, False),  # what it was then is not known
-        ("a", "", ExperimentState.PENDING, False),  # what it is now is not known
-        ("a", "b", ExperimentState.RUNNING, False),
+        ("a", "b", ExperimentState.PENDING, set(), True),
+        ("a", "b", ExperimentState.HELD, set(), True),
+        ("a", "a", ExperimentState.PENDING, set(), False),
+        ("a", "a", ExperimentState.PENDING, {"x"}, False),  # whatever it is made on
+        ("", "b", ExperimentState.PENDING, set(), False),  # what it was then is not known
+        ("", "b", ExperimentState.PENDING, {"x"}, True),  # and what it is made on is
+        ("a", "", ExperimentState.PENDING, set(), False),  # what it is now is not known
+        ("a", "b", ExperimentState.RUNNING, {"x"}, False),
     ],
 )
 def test_what_comes_out_differently_than_when_it_was_added(
-    added: str, now: str, state: ExperimentState, moved: bool
+    added: str, now: str, state: ExperimentState, otherwise: set[str], moved: bool
 ) -> None:
     each = Experiment(
         id="x", host="demo", title="t", request=Request(), state=state, configuration=added
     )
-    found = queue_known.moved_ones([each], [Item(id="x", key=now)])
+    found = queue_known.come_out_otherwise([each], [Item(id="x", key=now)], otherwise)
     assert found == (frozenset({"x"}) if moved else frozenset())

@@ -70,6 +70,7 @@ def check(world: RunWorld, undisturbed: RunWorld) -> None:
     assert world.block() == 8
     assert world.machine.http == 200
     assert not world.machine.locks
+    assert not [each for each in world.events if each.what == "other base"]
     kept = baseline_of(world.kept.experiments.settings(world.host.name, simulated=False))
     failed = [each.id for each in world.experiments() if each.state is ExperimentState.FAILED]
     assert kept is not None
