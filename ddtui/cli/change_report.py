@@ -11,6 +11,7 @@ from ddtui.cli.output import Paint, clean, in_local_time, moment, table
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import ChangeKind, Level, Plan
 from ddtui.core.redact import redact_mapping
+from ddtui.engines.sglang.dialects import knob_of
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 _ENDINGS = {"in force": "green", "rolled back": "yellow"}
@@ -111,8 +112,8 @@ def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
     rows = [("WHEN", "CHANGE", "WHO", "WHAT", "CHANGES", "ENDED", "SECONDS")]
     for each in records:
         changes = ", ".join(
-            f"{change.get('knob') or change['name']} {_value(change['before'])} > "
-            f"{_value(change['after'])}"
+            f"{change.get('knob') or knob_of(change['name']) or change['name']}"
+            f" {_value(change['before'])} > {_value(change['after'])}"
             for change in each.changes[:4]
         )
         more = f" and {len(each.changes) - 4} more" if len(each.changes) > 4 else ""

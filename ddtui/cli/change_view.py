@@ -8,6 +8,7 @@ from ddtui.control.reconfiguration import Step
 from ddtui.control.simulated import GONE, is_anothers
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change
+from ddtui.engines.sglang.dialects import knob_of
 from ddtui.ui.source import ProofView, Question, ReconfigurationView, StepStatus, StepView
 
 _ORDER = (
@@ -17,11 +18,17 @@ _ORDER = (
 
 
 def view_of(
-    record: ChangeRecord, said: str, question: Question | None, *, elsewhere: str | None = None
+    record: ChangeRecord,
+    said: str,
+    question: Question | None,
+    *,
+    elsewhere: str | None = None,
+    experiment: str = "",
 ) -> ReconfigurationView:
     """A record as the screens show it.
 
     `elsewhere` is given for one that is not carried on here: who has the lock, empty for nobody.
+    `experiment` is the title of the one that it was made for.
     """
     cause = record.cause or {}
     gone = is_anothers(record) and not record.ending and not elsewhere
@@ -29,6 +36,7 @@ def view_of(
         id=record.id,
         kind=record.kind,
         preset=record.preset,
+        experiment=experiment,
         unit=record.unit,
         who=record.who,
         began=record.began,
@@ -36,7 +44,7 @@ def view_of(
         steps=_steps(record, said),
         ending=record.ending,
         doubt=record.doubt,
-        changes=tuple(msgspec.convert(record.changes, list[Change])),
+        changes=tuple(map(_named, msgspec.convert(record.changes, list[Change]))),
         proofs=tuple(
             ProofView(
                 f"--{each['name']}" if each.get("kind") == "flag" else each["name"],
@@ -55,6 +63,11 @@ def view_of(
         here=elsewhere is None,
         interrupted=elsewhere == "",
     )
+
+
+def _named(change: Change) -> Change:
+    """With its knob: a rollback's changes come from the unit's command, which names flags only."""
+    return change if change.knob else msgspec.structs.replace(change, knob=knob_of(change.name))
 
 
 def _steps(record: ChangeRecord, said: str) -> tuple[StepView, ...]:

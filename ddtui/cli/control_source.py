@@ -29,6 +29,7 @@ from ddtui.control.simulated import is_anothers
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Finding, Launch, Plan, Request
 from ddtui.core.load_history import LoadHistory
+from ddtui.experiments.naming import shown
 from ddtui.experiments.presence import holder_of, presence_file
 from ddtui.hosts.base import HostError
 from ddtui.store import Store, StoreError
@@ -51,7 +52,10 @@ class ControlOfHost:
         loaded: Loaded,
         past: LoadHistory,
         flags: Callable[[Sequence[str]], dict[str, str]],
+        titles: Callable[[], dict[str, str]] = dict,
     ) -> None:
+        """`titles` gives those of experiments by the change that was made for them; may block."""
+        self._titles = titles
         self._control = control
         self._presets = presets
         self._loaded = loaded
@@ -67,6 +71,7 @@ class ControlOfHost:
         self._runner = ""
         """Another process, which changes a simulated host of its own: its lock is not seen."""
         self._records: list[ChangeRecord] = []
+        self._experiments: dict[str, str] = {}
         self._history: tuple[ReconfigurationView, ...] | None = None
         """Views of the records, made when they are first asked for."""
         self.beside: Controller | None = None
@@ -102,7 +107,10 @@ class ControlOfHost:
     def history(self) -> Sequence[ReconfigurationView]:
         """See ControlSource."""
         if self._history is None:
-            self._history = tuple(view_of(each, "", None) for each in self._records)
+            names = self._experiments
+            self._history = tuple(
+                view_of(each, "", None, experiment=names.get(each.id, "")) for each in self._records
+            )
         return self._history
 
     async def look(self) -> None:
@@ -111,6 +119,7 @@ class ControlOfHost:
         try:
             records = await self._control.history()
             if records != self._records:  # it is kept here: it can be read without the host
+                self._experiments = await asyncio.to_thread(self._titles)
                 self._records, self._history = records, None
             self._holder = "" if with_us else in_local_time(await self._control.holder())
         except (HostError, StoreError) as error:
@@ -277,11 +286,14 @@ class _Changes:
         self._store: Store | None = None
         self._opening = threading.Lock()
 
-    def _changes(self) -> ChangeStore:
+    def _opened(self) -> Store:
         with self._opening:
             if self._store is None:
                 self._store = Store.open()
-        return self._store.reconfigurations
+        return self._store
+
+    def _changes(self) -> ChangeStore:
+        return self._opened().reconfigurations
 
     def put(self, record: ChangeRecord) -> None:
         self._changes().put(record)
@@ -300,6 +312,11 @@ class _Changes:
     def last_in_force(self, host: str, unit: str, *, simulated: bool = False) -> str | None:
         return self._changes().last_in_force(host, unit, simulated=simulated)
 
+    def titles(self, host: str, *, simulated: bool) -> dict[str, str]:
+        """Titles of a host's experiments, by the change that was made for each."""
+        found = self._opened().experiments.queue(host, simulated=simulated, cleared=True)
+        return {each.change: shown(each).title for each in found if each.change}
+
     def close(self) -> None:
         if self._store is not None:
             self._store.close()
@@ -315,6 +332,7 @@ async def screen_control(source: Watched, loaded: Loaded) -> AsyncIterator[Contr
         loaded,
         source.past_loads,
         source.engine.flags,
+        lambda: changes.titles(source.name, simulated=source.host.simulated),
     )
     try:
         yield control

@@ -15,6 +15,8 @@ from ddtui.ui.widgets.reconfiguration import proof_rows
 _WHEN, _ENDED, _TOOK, _WHO = 16, 13, 10, 16
 _YEAR = len("2026-")
 _GAP = "  "
+_CHANGES = 24
+"""Cells from which what was changed has a column."""
 _STEP = 13
 
 
@@ -25,11 +27,12 @@ def heading(width: int) -> str:
 
 def line(view: ReconfigurationView, width: int, glyphs: Glyphs) -> str:
     """One change in one line."""
+    rest = _rest(width)
     return _columns(
         width,
         fmt.date(view.began),
         view.who,
-        view.title,
+        view.title if rest >= _CHANGES else _told(view),
         ", ".join(map(_short, view.changes)),
         f"{_symbol(view, glyphs)} {_ending(view)}",
         "" if view.ended is None else fmt.duration(view.ended - view.began),
@@ -40,8 +43,8 @@ def _columns(
     width: int, when: str, who: str, what: str, changes: str, ended: str, took: str
 ) -> str:
     """The columns that `width` has room for; what was changed takes the rest."""
-    rest = width - _WHEN - _ENDED - _TOOK - _WHO - 5 * len(_GAP)
-    if rest < 24:  # no room for what was changed, nor for the year
+    rest = _rest(width)
+    if rest < _CHANGES:  # no room for what was changed, nor for the year
         row = Row().put(when[_YEAR:] if when[0].isdecimal() else when, _WHEN - _YEAR).add(_GAP)
         row.put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
         name = max(10, width - row.width - len(_GAP) - _WHO + 4)
@@ -49,6 +52,18 @@ def _columns(
     row = Row().put(when, _WHEN).add(_GAP).put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
     row.put(what, min(30, rest // 2)).add(_GAP).put(who, _WHO).add(_GAP)
     return row.add(changes).cut(width).text
+
+
+def _rest(width: int) -> int:
+    return width - _WHEN - _ENDED - _TOOK - _WHO - 5 * len(_GAP)
+
+
+def _told(view: ReconfigurationView) -> str:
+    """What it is, where no column tells what was changed: a bare kind is told apart by that."""
+    if view.preset or view.experiment:
+        return view.title
+    to = (f"{each.knob or each.name} {_shown(each.after)}" for each in view.changes)
+    return fmt.clean(" ".join((view.title, *to)))
 
 
 def _ending(view: ReconfigurationView) -> str:
@@ -62,9 +77,12 @@ def _symbol(view: ReconfigurationView, glyphs: Glyphs) -> str:
 
 
 def _short(change: Change) -> str:
-    before = "not set" if change.before is None else change.before
-    after = "not set" if change.after is None else change.after
-    return fmt.clean(f"{change.knob or change.name} {before} > {after}")
+    name = change.knob or change.name
+    return fmt.clean(f"{name} {_shown(change.before)} > {_shown(change.after)}")
+
+
+def _shown(value: str | None) -> str:
+    return "not set" if value is None else value
 
 
 def record_rows(view: ReconfigurationView, width: int, glyphs: Glyphs) -> list[Row]:

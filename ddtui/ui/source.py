@@ -111,6 +111,8 @@ class ReconfigurationView(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     """`apply`, `rollback` or `restart`."""
     preset: str = ""
+    experiment: str = ""
+    """The title of the experiment that it was made for; empty for none."""
     unit: str = ""
     who: str = ""
     began: float
@@ -146,7 +148,9 @@ class ReconfigurationView(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def title(self) -> str:
         """What it is, in a few words."""
-        return f"{self.kind} {self.preset}".strip()
+        if self.experiment and self.kind == "apply":
+            return f"experiment {self.experiment}"
+        return f"{self.kind} {self.preset or self.experiment}".strip()
 
 
 class SavePlace(msgspec.Struct, frozen=True):

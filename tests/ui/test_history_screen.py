@@ -103,12 +103,22 @@ def test_a_line_fills_its_width_and_says_how_it_ended(width: int) -> None:
             assert view.title in words
 
 
+@pytest.mark.parametrize("width", [74, 114])
+def test_what_tells_one_change_from_others_is_in_its_line(width: int) -> None:
+    bare = replace(rolled_back(), preset="")
+    assert "block_size" in line(bare, width, UNICODE)
+    named = replace(bare, experiment="budget 16")
+    assert "experiment budget 16" in line(named, width, UNICODE)
+    assert any("experiment budget 16" in row.text for row in record_rows(named, width, UNICODE))
+
+
 def test_hostile_records_stay_text() -> None:
     plan = plan_of(HOSTILE_PRESETS[0].request)
     for text in HOSTILE:
         view = replace(
             rolled_back(),
             preset=text,
+            experiment=text,
             who=text,
             unit=text,
             cause=text,

@@ -168,6 +168,24 @@ COMMON: Mapping[str, tuple[str, ...]] = {
 """Knobs that are the same flag in all dialects, under the names that versions give it."""
 
 
+_MEANS = {BLOCK: "block_size", TREE_BLOCK: "block_size", EAGLE_TOPK: "topk"}
+"""Flags that are one knob each in every dialect, though no table above has them so."""
+
+
+def knob_of(name: str) -> str:
+    """The knob that a flag or variable is, whatever set it; empty where it may be several.
+
+    `--speculative-num-draft-tokens` is a block size, a tree's size or a chain's length.
+    """
+    if name == DRAFT_TOKENS:
+        return ""
+    targets = ((knob, each) for one in DIALECTS for knob, each in one.targets.items())
+    found = {knob for knob, each in targets if name in {each.flag, each.variable}}
+    found |= {knob for knob, names in COMMON.items() if name in names}
+    found |= {_MEANS[name]} if name in _MEANS else set()
+    return found.pop() if len(found) == 1 else ""
+
+
 class NoTarget(ValueError):
     """This server has nothing for a knob. `remedy` says which dialects would."""
 

@@ -10,14 +10,17 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from ddtui.cli.change_report import history_lines
 from ddtui.cli.change_view import view_of
-from ddtui.cli.control_source import ControlOfHost
+from ddtui.cli.control_source import ControlOfHost, _Changes
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.load import load
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Request
 from ddtui.core.load_history import LoadHistory
 from ddtui.experiments.presence import Holder, presence_file
+from ddtui.experiments.queue import Queue
+from ddtui.store import Store
 from ddtui.ui.source import ControlProblem, ReconfigurationView, StepStatus
 
 BEGAN = 1_790_000_000.0
@@ -81,14 +84,21 @@ class Controls:
         return self._history
 
 
-def source(controls: Controls, folder: Path) -> ControlOfHost:
+def source(controls: Controls, folder: Path, **known: object) -> ControlOfHost:
     file = folder / "config.toml"
     loaded = load(file) if file.exists() else load(None, {"DDTUI_CONFIG_FILE": str(file)})
 
     def presets():  # type: ignore[no-untyped-def]
         return presets_for(load(file), "ct200")
 
-    return ControlOfHost(controls, presets, loaded, LoadHistory(), lambda _argv: {})  # type: ignore[arg-type]
+    return ControlOfHost(
+        controls,  # type: ignore[arg-type]
+        presets,
+        loaded,
+        LoadHistory(),
+        lambda _argv: {},
+        **known,  # type: ignore[arg-type]
+    )
 
 
 async def test_a_newer_change_elsewhere_is_shown_before_one_that_ended_here(tmp_path: Path) -> None:
@@ -106,6 +116,42 @@ async def test_a_newer_change_elsewhere_is_shown_before_one_that_ended_here(tmp_
     assert after.running
     assert not after.here
     assert control.holder == "jonas@laptop"
+
+
+async def test_changes_name_their_knobs_and_the_experiment_that_they_were_made_for(
+    tmp_path: Path,
+) -> None:
+    flag = {"kind": "flag", "name": "speculative-ddtree-budget", "before": "16", "after": "8"}
+    tokens = {**flag, "name": "speculative-num-draft-tokens"}
+    back = replace(record("planned", ending="rolled back"), kind="rollback", changes=[flag, tokens])
+    asked = replace(
+        record("planned", ending="in force", began=BEGAN - 60), changes=[{**flag, "knob": "budget"}]
+    )
+    (tmp_path / "config.toml").write_text("")
+    made = [(asked.id, "budget 16 topk 4")]
+    control = source(Controls([back, asked]), tmp_path, titles=lambda: dict(made))
+    await control.look()
+    first, second = control.history
+    # A flag that is one knob is called by it; one that may be several keeps its own name.
+    assert [each.knob for each in first.changes] == ["budget", ""]
+    assert [each.knob for each in second.changes] == ["budget"]
+    assert (first.title, second.title) == ("rollback", "experiment budget 16 topk 4")
+    lines = list(history_lines([back, asked]))
+    assert "budget 16 > 8" in lines[1]
+    assert "budget 16 > 8" in lines[2]
+
+
+def test_titles_of_experiments_are_told_by_their_change(tmp_path: Path) -> None:
+    store = Store.open(tmp_path / "s.db")
+    queue = Queue(store, "ct200", False, "mara@desk", clock=lambda: BEGAN)
+    (added,) = queue.add([queue.draft(Request(knobs={"budget": 16}))])
+    changes = _Changes()
+    changes._store = store
+    assert changes.titles("ct200", simulated=False) == {}
+    store.experiments.change(added.id, [added.state], change="r1", cleared=True)
+    assert changes.titles("ct200", simulated=False) == {"r1": "budget 16"}
+    assert changes.titles("ct200", simulated=True) == {}
+    changes.close()
 
 
 def test_a_saved_preset_is_listed_and_a_broken_file_is_told(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 from ddtui.core.launch import ChangeKind, Launch, Level, Request, Value
 from ddtui.engines.sglang.checks import CheckContext, check
 from ddtui.engines.sglang.command import CommandLine
-from ddtui.engines.sglang.dialects import DIALECTS, detect, knob_flags
+from ddtui.engines.sglang.dialects import DIALECTS, detect, knob_flags, knob_of
 from ddtui.engines.sglang.planning import plan
 from ddtui.engines.sglang.server_flags import ServerFlags
 from tests.unit.engines.servers import (
@@ -334,6 +334,20 @@ def test_without_a_server_only_what_is_there_can_be_changed() -> None:
     assert findings[0].text == "which flag sink is on this server is not known"
     _, _, findings = plan(launch(DFLASH), Request(knobs={"budget": 4}), mainline())
     assert "has no budget" in findings[0].text
+
+
+def test_a_flag_is_called_by_its_knob_whatever_set_it() -> None:
+    names = {
+        "speculative-ddtree-budget": "budget",
+        "SGLANG_DDTREE_MAX_TOPK": "topk",
+        "speculative-eagle-topk": "topk",
+        "speculative-dflash-block-size": "block_size",
+        "speculative-dflash-draft-window-size": "window",
+        "mem-fraction-static": "mem_fraction",
+        "speculative-num-draft-tokens": "",
+        "trust-remote-code": "",
+    }
+    assert {name: knob_of(name) for name in names} == names
 
 
 def test_every_knob_of_a_server_for_display() -> None:
