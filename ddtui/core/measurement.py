@@ -125,6 +125,8 @@ class Provenance(msgspec.Struct, frozen=True, kw_only=True):
     """As the server reports them."""
     evidence: tuple[str, ...] = ()
     """What proved that this configuration was in force, in words."""
+    doubts: tuple[str, ...] = ()
+    """Why the process may have run with an older configuration, where that was not known."""
     drop_in_hash: str = ""
     invocation: str = ""
     prompts_hash: str = ""

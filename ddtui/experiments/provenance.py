@@ -36,6 +36,7 @@ def provenance(
             for each in snapshot.readiness.evidence
             if each.verdict in {Verdict.PROVED, Verdict.CONSISTENT}
         ),
+        doubts=unit.doubts if unit is not None else (),
         drop_in_hash=facts.drop_in,
         invocation=facts.invocation,
         prompts_hash=prompts_hash,

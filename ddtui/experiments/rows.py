@@ -333,6 +333,8 @@ def _flags(group: Group, cell: Cell | None, reference: Group | None) -> Iterator
     throttled = dict.fromkeys(why for each in counted for why in each.provenance.throttled)
     if throttled:
         yield f"GPUs throttled: {', '.join(throttled)}"
+    for doubt in dict.fromkeys(why for each in counted for why in each.provenance.doubts):
+        yield f"not known whether the process ran as its unit is: {doubt}"
     if cell is not None:
         yield from _cell_flags(cell)
     if reference is not None and reference is not group:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ddtui.core.measurement import Provenance
 from ddtui.core.snapshot import History
 from ddtui.experiments.chart_data import heat_map, knob_chart, pareto
 from ddtui.experiments.results import ResultsView, results_view
@@ -100,6 +101,13 @@ def test_details_name_lost_tasks_and_why_they_fail() -> None:
     assert "9/10 pass" in text
     assert "lost         parser (wrong)" in text
     assert "wrong: 2 of 6 tests fail: expected 14, got 13" in text
+
+
+def test_details_tell_what_was_in_doubt_beside_what_was_proved() -> None:
+    told = Provenance(evidence=("health: /health answers",), doubts=("its files were changed",))
+    view = view_of(([measured(8, 4, provenance=told)], []))
+    text = text_of(detail_rows(view, view.rows[0], 100, UNICODE))
+    assert "proved by    health: /health answers\nin doubt     its files were changed" in text
 
 
 # ---- charts --------------------------------------------------------------------------------

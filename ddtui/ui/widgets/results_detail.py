@@ -297,6 +297,7 @@ def _facts_of(measured: Measurement) -> Iterator[tuple[str, str]]:
     if told.foreign_requests:
         yield "others", f"{told.foreign_requests} requests of others were seen"
     yield "proved by", "; ".join(told.evidence)
+    yield "in doubt", "; ".join(told.doubts)
     yield "drop-in", told.drop_in_hash[:16]
     yield "prompts", told.prompts_hash[:16]
     yield "invocation", told.invocation[:16]
