@@ -15,6 +15,7 @@ from ddtui.bench.exchange import Exchange, Outcome
 from ddtui.bench.figures import Figures, figures, positions
 from ddtui.bench.progress import Step
 from ddtui.bench.spread import spread
+from ddtui.bench.together import Together
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.generation import Prompt
 from ddtui.core.measurement import Cell, Spread
@@ -84,7 +85,7 @@ class CellRun:
         for number in range(1, most + 1):
             batch, found = await self._batch(Step.WARMING_UP, number, most, few)
             rate = found.total_rate
-            if before is not None and abs(rate - before) <= self._plan.agreement * before:
+            if before and rate and abs(rate - before) <= self._plan.agreement * before:
                 return number, True
             before = rate
             self._note_trouble(batch, "while warming up")
@@ -116,7 +117,9 @@ class CellRun:
             (round_trip or 0.0) / 2,
         )
         self._note_strangers(batch, server)
-        if found.lost_share > _LOST:  # its counters tell neither their time nor their tokens apart
+        if (
+            found.together.lost_share > _LOST
+        ):  # its counters tell neither their time nor their tokens apart
             server = msgspec.structs.replace(server, rate=None)
         return Repeat(batch, found, server, round_trip)
 
@@ -254,11 +257,30 @@ class CellRun:
         if stalled:
             tokens = sum(one.tokens or 0 for one in stalled)
             self._note(f"{len(stalled)} streams stalled, after {tokens} tokens together")
-        if (lost := max(each.figures.lost_share for each in repeats)) > _LOST:
+        self._note_lost([each.figures.together for each in repeats])
+
+    def _note_lost(self, found: Sequence[Together]) -> None:
+        """What the total rate is not of."""
+        lost = max(each.lost_share for each in found)
+        without = [each for each in found if each.rate is None]
+        if without:
+            least = min(without, key=lambda each: each.seconds)
             self._note(
-                f"not clean: requests that failed or stalled held {lost:.0%} of a batch's time,"
-                " which is left out of the total rate"
+                f"not clean: without requests that failed or stalled {self._concurrency} ran for"
+                f" {least.seconds:.1f} s only, and {least.enough:.1f} s are needed for the total"
+                f" rate: that of {_of_all(len(without), len(found))} is left out"
             )
+        elif lost > _LOST:
+            self._note(
+                f"not clean: in {lost:.0%} of a batch's time a request that failed or stalled held"
+                " a place, and that time is left out of the total rate"
+            )
+
+
+def _of_all(some: int, repeats: int) -> str:
+    if some == repeats:
+        return "the batch" if repeats == 1 else f"all {repeats} batches"
+    return f"{some} of {repeats} batches"
 
 
 async def _nothing() -> None:

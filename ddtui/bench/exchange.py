@@ -259,6 +259,8 @@ async def exchange(
     reader.close()
     if done.outcome is not Outcome.OVERRUN and (whole or reader.over):
         _judge(done, reader)
+    if done.outcome is Outcome.FAILED and reader.overrun(limits.output_tokens):
+        done.outcome = Outcome.OVERRUN  # what it counts is not believed, however it ended
     if not done.ok:
         done.ended = clock()
     return done

@@ -9,14 +9,14 @@ user rate           1 / TPOT
 ITL                 gap between two reads / tokens of the second, once for each of those tokens
 total rate          tokens that came within the window / its length. It begins with the first send
                     and ends when the first stream ends that no further request follows: from then
-                    on fewer run than the concurrency says. Of a request that failed or stalled the
-                    time is taken off that it held its place, one of as many as run at once
+                    on fewer run than the concurrency says. Times in which a request that failed or
+                    stalled held a place and brought nothing are left out (see `together`)
 acceptance length   1 + sum of accepted drafts / sum of verifications
 S_i                 share of verifications that accepted at least i drafts
 step time           acceptance length x TPOT, at concurrency 1
 ==================  ================================================================================
 
-Requests that failed or stalled are in none of them.
+Requests that failed or stalled are in none of them, but for what they brought to the total rate.
 
 SGLang's own serving benchmark counts from the first *text*, divides by N - 1, and gives the mean of
 the requests: an answer whose text is held back to its end (bytes that make no whole character yet)
@@ -27,7 +27,6 @@ brings one token, both give the same.
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from statistics import fmean, median
@@ -37,6 +36,7 @@ import msgspec
 from ddtui.bench.believable import drafts_of, seconds_of
 from ddtui.bench.exchange import Exchange
 from ddtui.bench.spread import weighted_quantile
+from ddtui.bench.together import Together, counted, together
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -46,9 +46,8 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: int
     window: tuple[float, float]
     """When it began and ended, by the generator's clock."""
-    total_rate: float
-    lost_share: float = 0.0
-    """Share of all places' time within the window that requests held which do not count."""
+    together: Together
+    """The total rate, and of how much of the window it is."""
     ttft: float
     ttfo: float | None = None
     tpot: float | None = None
@@ -68,6 +67,11 @@ class Figures(msgspec.Struct, frozen=True, kw_only=True):
     def user_rate(self) -> float | None:
         """1 / TPOT."""
         return 1 / self.tpot if self.tpot else None
+
+    @property
+    def total_rate(self) -> float | None:
+        """Tokens of all streams; None where too few of them ran together."""
+        return self.together.rate
 
 
 def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
@@ -98,14 +102,11 @@ def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
     if len(server) < len(said):
         wrong = next(each for each in said if seconds_of(each) is None)
         notes.append(f"not believed, and left out: the server says a TTFT of {wrong:g} s")
-    lost = _lost_share(exchanges, window, concurrency)
-    seconds = max(_seconds_that_count(good, window, lost), 1e-9)
     return Figures(
         requests=len(good),
         output_tokens=sum(each.tokens or 0 for each in good),
         window=window,
-        total_rate=sum(tokens_until(each, window[1]) for each in good) / seconds,
-        lost_share=lost,
+        together=together(exchanges, window),
         ttft=median((each.first_token or 0.0) - each.began for each in good),
         ttfo=median(ttfos) if ttfos else None,
         tpot=tpot,
@@ -126,38 +127,6 @@ def _window(exchanges: Sequence[Exchange], concurrency: int) -> tuple[float, flo
     return min(each.began for each in exchanges), ends[max(0, len(ends) - concurrency)]
 
 
-def _within(each: Exchange, window: tuple[float, float]) -> tuple[float, float]:
-    return max(each.began, window[0]), min(each.ended, window[1])
-
-
-def _lost_share(
-    exchanges: Iterable[Exchange], window: tuple[float, float], concurrency: int
-) -> float:
-    held = [_within(each, window) for each in exchanges if not each.ok]
-    seconds = sum(max(0.0, end - begin) for begin, end in held)
-    length = window[1] - window[0]
-    return min(1.0, seconds / (concurrency * length)) if length > 0 else 0.0
-
-
-def _seconds_that_count(
-    good: Sequence[Exchange], window: tuple[float, float], lost_share: float
-) -> float:
-    """The window without what was lost: what a hang took says nothing of how fast tokens come.
-
-    But where less than half of the places had requests that count while any had, the rate is not
-    said to be more than twice what came: fewer streams are faster, each of them.
-    """
-    seconds = (window[1] - window[0]) * (1 - lost_share)
-    if not lost_share:
-        return seconds
-    together, until = 0.0, window[0]
-    for begin, end in sorted(_within(each, window) for each in good):
-        if end > until:
-            together += max(0.0, end - max(begin, until))
-            until = end
-    return max(seconds, together / 2)
-
-
 def _first_tokens(exchange: Exchange) -> int:
     return exchange.first_tokens or 1
 
@@ -172,43 +141,13 @@ def _tpot(good: Iterable[Exchange]) -> float | None:
     return seconds / tokens if tokens and seconds > 0 else None
 
 
-def _counted(exchange: Exchange) -> list[tuple[float, int]]:
-    """The reads that brought a known number of tokens, and the end."""
-    points = [(stamp, count) for stamp, count in exchange.points if count is not None]
-    if points and (exchange.tokens or 0) > points[-1][1]:
-        points.append((exchange.ended, exchange.tokens or 0))
-    return points
-
-
 def _token_gaps(exchange: Exchange) -> list[tuple[float, int]]:
     """(Seconds a token, tokens) of each read after the first."""
     return [
         ((after - before) / (count - counted), count - counted)
-        for (before, counted), (after, count) in pairwise(_counted(exchange))
+        for (before, counted), (after, count) in pairwise(counted(exchange))
         if count > counted
     ]
-
-
-def tokens_until(exchange: Exchange, moment: float) -> float:
-    """Tokens that had come by `moment`: between two reads in proportion to the time.
-
-    Whole reads would make a batch of streams in step lose one of each to the jitter of the first.
-    """
-    total = exchange.tokens or 0
-    if exchange.first_token is None or moment < exchange.first_token:
-        return 0.0
-    if moment >= exchange.ended:
-        return total
-    points = _counted(exchange) or [(exchange.first_token, 1)]
-    if points[-1][0] < exchange.ended:
-        points.append((exchange.ended, total))
-    at = bisect_right(points, moment, key=lambda point: point[0])
-    if at == 0:
-        return float(points[0][1])
-    if at == len(points):
-        return float(points[-1][1])
-    (before, counted), (after, count) = points[at - 1], points[at]
-    return counted + (count - counted) * (moment - before) / (after - before)
 
 
 def _acceptance(
