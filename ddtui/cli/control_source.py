@@ -274,7 +274,7 @@ def _other_runner(record: ChangeRecord) -> str:
         return ""
     try:
         holder = holder_of(presence_file(record.host, simulated=True))
-    except OSError:
+    except StoreError:
         return ""  # not to be read: nobody is known
     return "" if holder is None or holder.pid == os.getpid() else in_local_time(holder.words)
 

@@ -13,7 +13,7 @@ import msgspec
 from ddtui.bench.progress import Progress
 from ddtui.cli.problems import problem_of
 from ddtui.core.snapshot import History
-from ddtui.experiments.presence import holder_of
+from ddtui.experiments.presence import Holder, holder_of
 from ddtui.experiments.report import RunEvent, RunnerView
 from ddtui.experiments.runner import Runner
 from ddtui.hosts.base import HostError
@@ -51,6 +51,8 @@ class HostedRunner:
         self._trouble: ControlProblem | None = None
         self._curve: dict[int, float] = {}
         self._curve_of = ""
+        self._holder: Holder | None = None
+        self._unreadable = ""
         self.elsewhere = ""
         """Who runs it on another machine, as the host says."""
 
@@ -90,6 +92,7 @@ class HostedRunner:
             )
         finally:
             self._runner = None
+            self._holder = None
             self._ended = self._said or "ended before anything was run"
 
     def _heard(self, event: RunEvent) -> None:
@@ -134,17 +137,27 @@ class HostedRunner:
         for old in sorted(self._curve)[:-MOST_POINTS]:
             del self._curve[old]
 
+    async def look_who(self) -> None:
+        """Note which other process of this machine runs the queue. Called about every second."""
+        if self.here:
+            return
+        try:
+            holder, self._unreadable = await asyncio.to_thread(holder_of, self._presence), ""
+        except StoreError as error:
+            holder, self._unreadable = None, f"{error.what}: {error.why}"
+        # One begun here meanwhile has the file itself.
+        self._holder = None if self.here else holder
+
     @property
     def _progress(self) -> Progress | None:
         return None if self._runner is None else self._runner.state.progress
 
     @property
     def view(self) -> RunView:
-        """Who runs it, and how far it is."""
+        """Who runs it, and how far it is: as it was looked up last. Read with each painting."""
         if self.here:
             return self._view_here()
-        holder = holder_of(self._presence)
-        if holder is not None:
+        if (holder := self._holder) is not None:
             return RunView(
                 where="this machine",
                 who=holder.who,
@@ -155,7 +168,7 @@ class HostedRunner:
             )
         if self.elsewhere:
             return RunView(where="elsewhere", who=self.elsewhere, ended=self._ended)
-        return RunView(ended=self._ended)
+        return RunView(ended=self._ended, unknown=self._unreadable)
 
     def _view_here(self) -> RunView:
         view = RunView(where="here", since=self._began, stopping=self._stopping)

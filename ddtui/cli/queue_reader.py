@@ -91,6 +91,7 @@ class QueueReader:
             self._estimated = self._asked = _LONG_AGO
         await self.read()
         self._hosted.look()
+        await self._hosted.look_who()
         self.known.look()
         await self._ask_elsewhere()
         await self._estimate()

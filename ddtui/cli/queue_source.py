@@ -30,6 +30,7 @@ from ddtui.experiments.queue import Queue
 from ddtui.experiments.runner import Runner
 from ddtui.experiments.worked import Worked
 from ddtui.hosts.base import HostError
+from ddtui.store import StoreError
 from ddtui.ui.queue_source import GridView, LikeView, QueueView, RunPlan
 from ddtui.ui.source import ControlProblem
 
@@ -251,6 +252,7 @@ class QueueOfHost:
 
     async def stop_run(self) -> str:
         """See QueueSource."""
+        await self._hosted.look_who()
         run = self._hosted.view
         if run.where == "here":
             self._hosted.ask_to_stop()
@@ -258,7 +260,7 @@ class QueueOfHost:
         if run.where == "this machine":
             try:
                 asked = await asyncio.to_thread(ask_to_stop, self._presence)
-            except OSError as error:
+            except (StoreError, OSError) as error:
                 raise problem_of(error) from error
             return "" if asked is None else f"process {asked.pid} was asked to stop"
         if run.where == "elsewhere":

@@ -109,25 +109,29 @@ def _lock(handle: int, host: str) -> None:
         return
 
 
-def _unusable(file: Path, error: OSError) -> StoreError:
+def _unusable(file: Path, error: OSError, verb: str = "note in") -> StoreError:
     return StoreError(
-        f"cannot note in {file} who runs the experiments",
+        f"cannot {verb} {file} who runs the experiments",
         error.strerror or str(error),
         "Free or repair it, or name another folder in DDTUI_DATA_DIR",
     )
 
 
 def holder_of(file: Path) -> Holder | None:
-    """Who has the file locked now; None for nobody, or for one who does not say. Raises OSError."""
+    """Who has the file locked; None for nobody, or for one who does not say. Raises StoreError."""
     try:
         handle = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise _unusable(file, error, "read in") from error
     try:
-        try:
-            fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return _read(handle)
+        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _read(handle)
+    except OSError as error:
+        raise _unusable(file, error, "read in") from error
+    else:
         return None
     finally:
         os.close(handle)
@@ -144,7 +148,8 @@ def ask_to_stop(file: Path) -> Holder | None:
     """Send SIGTERM to the runner on this machine; None where there is none.
 
     The signal goes to the very process that holds the lock: its number may be another one's by the
-    time that it is sent, so the process is pinned first and compared then. Raises OSError.
+    time that it is sent, so the process is pinned first and compared then. Raises StoreError, and
+    OSError where the process may not be signalled.
     """
     holder = holder_of(file)
     if holder is None:

@@ -127,6 +127,8 @@ def who_row(view: QueueView, glyphs: Glyphs) -> Row:
     """Who runs the queue, where, since when."""
     run = view.run
     if not run.running:
+        if run.unknown:
+            return Row(f"{glyphs.pending} who runs it is not known: {run.unknown}", Ink.WARN)
         return Row(f"{glyphs.pending} nobody runs it", Ink.LABEL)
     where = "a simulated host of its own" if view.settings.simulated else "this machine"
     words = {"here": "run here", "this machine": f"run by process {run.pid} on {where}"}

@@ -34,6 +34,8 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     """`here`: in this ddtui; `this machine`: in another process; `elsewhere`: on another one."""
     who: str = ""
     """user@machine; for one elsewhere as the host tells it."""
+    unknown: str = ""
+    """Why it is not known whether another process of this machine runs it."""
     since: float | None = None
     """Unix seconds on the operator's clock."""
     pid: int = 0

@@ -160,7 +160,8 @@ def urgent_queue(view: QueueView | None) -> Hashable:
     if view is None:
         return None
     run = view.run
-    return (view.version, view.problem, run.where, run.step, run.stopping, run.waiting, run.ended)
+    who = (run.where, run.unknown)
+    return (view.version, view.problem, who, run.step, run.stopping, run.waiting, run.ended)
 
 
 def plan_facts(shown: Shown) -> Hashable:

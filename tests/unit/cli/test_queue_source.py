@@ -198,6 +198,7 @@ async def test_a_runner_of_another_process_is_seen_and_asked_to_stop(
         await queue.add("budget=12 plan=tiny")
         file = presence_file("demo", simulated=True)
         with present(file, "jonas@desk", 1_000.0, log="/tmp/x.log"):
+            await queue.look()
             run = queue.view.run
             assert (run.where, run.who, run.since) == ("this machine", "jonas@desk", 1_000.0)
             plan = await queue.prepare_run()
@@ -207,6 +208,7 @@ async def test_a_runner_of_another_process_is_seen_and_asked_to_stop(
             trouble = queue.take_trouble()
             assert trouble is not None
             assert "jonas@desk" in trouble.what
+        await queue.look()
         assert queue.view.run.where == "nobody"
         with pytest.raises(RunnerHeld), present(file, "a", 1.0), present(file, "b", 2.0):
             pass

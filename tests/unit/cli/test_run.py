@@ -244,6 +244,16 @@ def test_a_look_at_who_runs_keeps_no_runner_away(
     os.close(looking)
 
 
+def test_a_file_that_cannot_be_read_is_told_of_by_name(run: Run) -> None:
+    file = presence_file("demo", simulated=True)
+    file.parent.mkdir(parents=True)
+    file.symlink_to("elsewhere")
+    for verb in ("--status", "--stop"):
+        told = run("run", "demo", verb)
+        assert told.exit_code == 1
+        assert f"error: cannot read in {file} who runs" in told.stderr
+
+
 def test_a_full_disk_is_told_of_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: Any) -> int:
         raise OSError(errno.ENOSPC, "No space left on device")
