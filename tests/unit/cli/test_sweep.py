@@ -9,8 +9,9 @@ import pytest
 
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.configuration_key import flags_of
 from ddtui.core.experiment import Experiment, Match
-from ddtui.core.load_history import LoadRecord
+from ddtui.core.load_history import LoadRecord, relevant_flags
 from ddtui.core.measurement import Cell, Measurement, MeasurementState, Provenance, Spread
 from ddtui.demo.config import VERSION
 from ddtui.store import Store
@@ -123,19 +124,26 @@ def test_times_are_told_from_what_was_done_here(run: Run) -> None:
             )
         )
         command = json.loads(run("status", "demo", "--json").stdout)["unit"]["command_line"]
-        at = command.index("--model-path") + 1
-        store.loads.add(
-            "demo",
-            "llm-sglang.service",
-            LoadRecord(model=command[at], tp=8, seconds=400.0, invocation="i"),
-            simulated=True,
-        )
+        flags = flags_of(command)
+        for number in range(
+            5
+        ):  # as many as count: the simulated host's own load, of seconds, is none
+            record = LoadRecord(
+                model=flags["model-path"],
+                drafter=flags["speculative-draft-model-path"],
+                tp=int(flags["tp-size"]),
+                flags=relevant_flags(flags),
+                seconds=400.0,
+                invocation=f"i{number}",
+                began=4e9 + number,
+            )
+            store.loads.add("demo", "llm-sglang.service", record, simulated=True)
     finally:
         store.close()
     text = run("sweep", "demo", "budget=8,16", "--dry-run").stdout
-    assert "loads of the engine: 1; all done in " in text
+    assert "loads of the engine: 1; all done in 10 min\n" in text  # 400 s and twice 90 s
     assert "median of 1 bench of this plan" in text
-    assert "median of 1 load of this model" in text
+    assert "median of 5 loads of this model" in text
     assert "1 was measured by this plan already: --reuse takes that over" in text
     used = run("sweep", "demo", "budget=8,16", "--reuse", "--yes")
     assert "loads of the engine: 0; all done in 2 min" in used.stdout
