@@ -8,10 +8,13 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 import msgspec
 
 from ddtui.collect.systemd_text import unquote
+from ddtui.core.bounded import bounded_int
 from ddtui.core.redact import redact_text
 from ddtui.core.text import clean
 
 MIB = 1 << 20
+_MOST_MIB = 1 << 32
+"""No GPU has more, and no sum of such sizes leaves 64 bits."""
 SLACK = 512 * MIB
 """Bytes of GPU memory that may stay above the level of others: the driver's own moves a little."""
 SLACK_UNKNOWN = 2048 * MIB
@@ -112,19 +115,18 @@ def parse_held(text: str, own_group: str = "") -> Held:
     for line in text.splitlines():
         kind, _, rest = line.partition(" ")
         fields = [part.strip() for part in rest.split(",")]
-        if kind == "@unit" and rest.isdecimal():
-            unit.append(int(rest))
+        if kind == "@unit" and (pid := bounded_int(rest)) is not None:
+            unit.append(pid)
         elif kind == "@socket":
             listening = True
-        elif kind == "@listens" and (pid := rest.split(" ")[0]).isdecimal():
-            port_pids.append(int(pid))
-        elif kind == "@gpu" and len(fields) >= 3 and fields[1].isdecimal():
-            indexes[fields[0]] = int(fields[1])
-            if fields[2].isdecimal():
-                gpus[fields[0]] = int(fields[2]) * MIB
-        elif kind == "@app" and len(fields) >= 3 and fields[0].isdecimal():
-            held = int(fields[2]) * MIB if fields[2].isdecimal() else None
-            apps.setdefault(fields[1], {})[int(fields[0])] = held
+        elif kind == "@listens" and (pid := bounded_int(rest.split(" ")[0])) is not None:
+            port_pids.append(pid)
+        elif kind == "@gpu" and len(fields) >= 3 and (at := bounded_int(fields[1])) is not None:
+            indexes[fields[0]] = at
+            if (used := _bytes(fields[2])) is not None:
+                gpus[fields[0]] = used
+        elif kind == "@app" and len(fields) >= 3 and (pid := bounded_int(fields[0])) is not None:
+            apps.setdefault(fields[1], {})[pid] = _bytes(fields[2])
         elif kind == "@process" and (process := _process(rest)) is not None:
             processes[process.pid] = process
     ours = {pid for pid, each in processes.items() if own_group and _within(each.group, own_group)}
@@ -139,19 +141,24 @@ def parse_held(text: str, own_group: str = "") -> Held:
     )
 
 
+def _bytes(mebibytes: str) -> int | None:
+    size = bounded_int(mebibytes)
+    return size * MIB if size is not None and size <= _MOST_MIB else None
+
+
 def _within(group: str, own: str) -> bool:
     return f"{group}/".find(f"{own}/") >= 0
 
 
 def _process(text: str) -> HostProcess | None:
     words = re.findall(r"\$'(?:[^'\\]|\\.)*'|(?:\\.|\S)+", text)
-    if len(words) < 6 or not words[0].isdecimal():
+    if len(words) < 6 or (pid := bounded_int(words[0])) is None:
         return None
     group, name, command, invocation = (unquote(word) for word in [*words[3:7], "''"][:4])
     return HostProcess(
-        int(words[0]),
+        pid,
         words[1],
-        int(words[2]) if words[2].isdecimal() else None,
+        bounded_int(words[2]),
         clean(group, 300),
         clean(name, 40),
         clean(redact_text(command), 400),

@@ -27,6 +27,7 @@ from ddtui.control.unit_programs import (
     WRITE_DROP_IN,
 )
 from ddtui.control.unit_text import UnitFile, split_cat
+from ddtui.core.bounded import bounded_int
 from ddtui.core.text import clean
 from ddtui.hosts.base import Completed, Host, HostError, ProgramTimeout
 
@@ -264,7 +265,7 @@ def _user(said: str) -> str:
 
 # ---- what the programs print ---------------------------------------------------------------------
 
-_BLOCK = re.compile(rb"@(show|cat|environment|ours|unread) (\d+|-) ([^\n]*)\n")
+_BLOCK = re.compile(rb"@(show|cat|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n")
 _SHOWN = ("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart")
 
 
@@ -296,7 +297,7 @@ def parse_unit_files(output: bytes) -> UnitText:
         files = [files[0], *drop_ins]
     return UnitText(
         user=user,
-        uid=int(uid) if uid.isdecimal() else -1,
+        uid=-1 if (number := bounded_int(uid)) is None else number,
         load_state=values.get("LoadState", ""),
         files=tuple(files),
         environment_files=tuple(
@@ -342,7 +343,7 @@ def parse_look(lines: Sequence[str]) -> Facts:
 
 
 def _number(text: str) -> int:
-    return int(text) if text.isdecimal() else 0
+    return bounded_int(text) or 0
 
 
 def parse_verify(text: str, unit: str) -> Verified:

@@ -14,6 +14,7 @@ from ddtui.control.held import parse_held
 from ddtui.control.server_help import HelpUnavailable, learn_server_flags
 from ddtui.control.unit_command import UnitCommand
 from ddtui.control.unit_programs import DISK_ROOM, DROP_IN_SIGHT, HOLDERS
+from ddtui.core.bounded import bounded_int
 from ddtui.core.launch import Finding, Launch, Level, Plan, Request
 from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.core.redact import is_secret_name, redact_argv
@@ -185,8 +186,8 @@ class Planner:
         for line in answer.stdout.decode("utf-8", "replace").splitlines():
             kind, _, rest = line.partition(" ")
             free, _, folder = rest.partition(" ")
-            if kind == "@free" and free.isdecimal():
-                found[clean(folder, 200)] = int(free)
+            if kind == "@free" and (room := bounded_int(free)) is not None:
+                found[clean(folder, 200)] = room
         return found
 
     async def _drafter_config(

@@ -20,7 +20,6 @@ from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.queue_rows import who_row
 from ddtui.ui.queue_source import QueueView, RunView
 
-
 never = cast("MakeRunner", None)
 """Of a runner that nobody starts."""
 
