@@ -15,7 +15,7 @@ import tomli
 
 from ddtui.config.bench_plan_tables import plan_problems
 from ddtui.config.errors import ConfigError, Problem, did_you_mean
-from ddtui.config.load import Loaded, key_lines, placed, read_text
+from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text
 from ddtui.config.preset_tables import (
     Found,
     PresetTable,
@@ -137,11 +137,7 @@ def _add(
 
 def _read_project(file: Path) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
     text = read_text(file)
-    try:
-        document = tomli.loads(text)
-    except tomli.TOMLDecodeError as error:
-        message = f"is not valid TOML: {error.msg} (column {error.colno})"
-        raise ConfigError([Problem(message, "", error.lineno, file)]) from error
+    document = read_document(text, file)
     lines = key_lines(text)
     problems = list(_project_problems(document))
     if problems:

@@ -120,6 +120,7 @@ def test_mistakes_are_told_with_their_place(text: str, expected: str) -> None:
         ("[presets.a]\nbudget = 1.5", "ddtui.toml:2: [presets.a] budget: got 1.5"),
         ("presets = 1", "[presets]: must be a table"),
         ("x", "is not valid TOML"),
+        ("[knobs]\nbudget = '--a'\nbudget = '--b'", "ddtui.toml:3: [knobs] budget is set twice"),
     ],
 )
 def test_a_projects_file_is_read_as_strictly(
