@@ -85,12 +85,12 @@ def _variable(change: Change, unit: UnitStatus | None) -> Proof:
     if change.after is None:
         taken = now is None
     else:
-        taken = now == change.after or (now is not None and "redacted" in now)
+        taken = now == change.after or (now is not None and MASK in now)
     outcome = Outcome.IN_FORCE if taken else Outcome.UNREPORTED
     reason = "" if taken else "the unit's environment does not show it"
     if not taken and now is not None and unit is not None and unit.environment_read:
         outcome, reason = Outcome.NOT_TAKEN, f"the process was started with {clean(now, 200)}"
-    if taken and change.after is not None and MASK in change.after:
+    if taken and change.after is not None and MASK in f"{change.after}{now}":
         outcome, reason = Outcome.UNREPORTED, NOT_COMPARED
     own = {each.partition("=")[0]: each for each in unit.overridden} if unit is not None else {}
     if taken and change.name in own:

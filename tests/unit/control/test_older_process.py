@@ -144,6 +144,21 @@ def test_what_the_program_sets_over_a_change_is_told_and_no_failure() -> None:
     told(story)
 
 
+@pytest.mark.parametrize(
+    ("now", "outcome"),
+    [("redacted-1", Outcome.NOT_TAKEN), ("<redacted>", Outcome.UNREPORTED)],
+)
+def test_only_a_masked_value_cannot_be_compared(now: str, outcome: Outcome) -> None:
+    async def story(world: ChangeWorld) -> None:
+        change = Change(ChangeKind.ENVIRONMENT, "A", None, "2")
+        unit = UnitStatus("llm.service", environment=(f"A={now}",), environment_read=True)
+        world.watched.state.apply(UnitSample(world.watched.clock(), "systemd", unit))
+        (proof,) = prove([change], Launch((), {"A": "2"}), world.watched.snapshot(), SGLANG)
+        assert (proof.outcome, proof.resolved) == (outcome, now)
+
+    told(story)
+
+
 def test_an_edit_during_the_load_is_told_at_the_end_of_a_change() -> None:
     """What was started is in force; what was edited since is not, and nobody takes it for that."""
 
