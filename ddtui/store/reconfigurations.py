@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
-from sqlalchemy import Engine, RowMapping, Select, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, Select, insert, select, update
 
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.store.database import failures, writing
@@ -33,20 +33,14 @@ class Reconfigurations:
 
     def put(self, record: ChangeRecord) -> None:
         """Keep a record, new or changed; its steps are added by `step`."""
-        row = {name: getattr(record, name) for name in _COLUMNS}
-        row["record"] = msgspec.to_builtins(msgspec.structs.replace(record, steps=()))
         with self._failures("keep a change"), writing(self._engine) as connection:
-            known = connection.execute(select(table.c.id).where(table.c.id == record.id)).first()
-            if known is None:
-                connection.execute(insert(table).values(row))
-            else:
-                connection.execute(update(table).where(table.c.id == record.id).values(row))
+            _put(connection, record)
 
     def step(self, record: ChangeRecord, step: StepRecord) -> None:
-        """Keep a step that is about to be taken, and the record as it then is."""
-        self.put(record)
+        """Keep a step that is about to be taken, and the record as it then is: both or neither."""
         row = {"reconfiguration": record.id, **msgspec.structs.asdict(step)}
         with self._failures("keep a step"), writing(self._engine) as connection:
+            _put(connection, record)
             connection.execute(insert(steps).values(row))
 
     def history(
@@ -100,6 +94,14 @@ class Reconfigurations:
 
     def _failures(self, what: str) -> AbstractContextManager[None]:
         return failures(f"cannot {what} in {self._where}")
+
+
+def _put(connection: Connection, record: ChangeRecord) -> None:
+    row = {name: getattr(record, name) for name in _COLUMNS}
+    row["record"] = msgspec.to_builtins(msgspec.structs.replace(record, steps=()))
+    this = table.c.id == record.id
+    if connection.execute(update(table).where(this).values(row)).rowcount == 0:
+        connection.execute(insert(table).values(row))
 
 
 def _record(row: RowMapping, taken: Sequence[StepRecord]) -> ChangeRecord | None:

@@ -6,12 +6,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import update
 
 from ddtui.core.change_record import ChangeRecord, StepRecord
-from ddtui.store import Store
+from ddtui.store import Store, StoreError
 from ddtui.store.database import open_database
 from ddtui.store.tables import reconfigurations as table
 
@@ -37,6 +38,17 @@ def store(tmp_path: Path) -> Iterator[Store]:
     opened = Store.open(tmp_path / "s.db")
     yield opened
     opened.close()
+
+
+def test_a_step_that_cannot_be_kept_leaves_the_record_as_it_was(store: Store) -> None:
+    kept = store.reconfigurations
+    kept.step(change("a", state={"run": 1}), StepRecord("planned", 1001.0))
+    nameless: Any = None
+    with pytest.raises(StoreError):
+        kept.step(change("a", state={"run": 2}), StepRecord(nameless, 1002.0))
+    (found,) = kept.history("ct200")
+    assert found.state == {"run": 1}
+    assert [each.step for each in found.steps] == ["planned"]
 
 
 def test_a_change_is_kept_with_its_steps_and_what_it_needs_to_go_on(store: Store) -> None:
