@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from rich.cells import cell_len
 from rich.segment import Segment
@@ -11,17 +12,68 @@ from textual.color import Color
 from textual.strip import Strip
 from textual.widget import Widget
 
+from ddtui.ui.action import Group, Scope
 from ddtui.ui.keymap import display
 from ddtui.ui.palette import actions_of, keymap_of
 
 _ALWAYS = ("app.help", "app.quit")
+_ENOUGH = 5
+"""Screens whose names are worth the room that they take; fewer are told by their keys alone."""
 
 Hint = tuple[str, str, str]
 """A key as it is written, what it does, and the action that a click runs (or nothing)."""
 
 
+@dataclass
+class Hints:
+    """What a footer may show, the most needed first."""
+
+    own: list[Hint] = field(default_factory=list)
+    """Of the screen itself."""
+    screens: list[Hint] = field(default_factory=list)
+    """That go to other screens."""
+    always: list[Hint] = field(default_factory=list)
+    """At the right, help first."""
+
+
+def fitted(hints: Hints, width: int) -> tuple[list[Hint], list[Hint]]:
+    """What is shown from the left and at the right; `More` stands for what has no room."""
+    everything = [*hints.own, *hints.screens]
+    room = width - _width(hints.always)
+    if _width(everything) <= room or not hints.always:
+        return _first(everything, room), hints.always
+    (key, _, command), *rest = hints.always
+    right = [(key, "More", command), *rest]
+    named = _first(hints.screens, room - _width(hints.own))
+    if len(named) >= min(_ENOUGH, len(hints.screens)):
+        return [*hints.own, *named], right
+    folded = _folded(hints.screens)
+    own = _first(hints.own, max(0, room - _width(folded[:1])))
+    others = folded if len(own) == len(hints.own) else folded[:1]
+    return [*own, *_first(others, room - _width(own))], right
+
+
+def _folded(screens: Sequence[Hint]) -> list[Hint]:
+    """`1-6 Screens` for as many as have one number after the other."""
+    count = 0
+    while count < len(screens) and screens[count][0] == str(count + 1):
+        count += 1
+    return [(f"1-{count}", "Screens", ""), *screens[count:]] if count > 1 else list(screens)
+
+
+def _first(hints: Sequence[Hint], room: int) -> list[Hint]:
+    """As many as fit."""
+    kept = []
+    for hint in hints:
+        room -= _cells(hint)
+        if room < 0:
+            break
+        kept.append(hint)
+    return kept
+
+
 class KeyBar(Widget):
-    """One line. What does not fit is left out; the help has it."""
+    """One line. What does not fit is left out and said to be; the help has it."""
 
     ALLOW_SELECT = False
     DEFAULT_CSS = "KeyBar { height: 1; dock: bottom; background: $footer-background; }"
@@ -46,32 +98,31 @@ class KeyBar(Widget):
             self._titles = titles
             self.refresh()
 
-    def hints(self) -> tuple[list[Hint], list[Hint]]:
-        """What is shown: from the left, and at the right."""
+    def hints(self) -> Hints:
+        """What may be shown now."""
         if self._instead:
-            return list(self._instead), []
-        keymap = keymap_of(self.screen)
-        left: list[Hint] = []
-        right: list[Hint] = []
+            return Hints(list(self._instead))
+        keymap, found = keymap_of(self.screen), Hints()
         for action in actions_of(self.screen):
             if action.footer:
                 title = self._titles.get(action.id, action.title)
                 hint = (display(keymap.of(action.id)[0]), title, action.command)
-                (right if action.id in _ALWAYS else left).append(hint)
-        return left, right
+                if action.id in _ALWAYS:
+                    found.always.append(hint)
+                elif action.scope is not Scope.APP:
+                    found.own.append(hint)
+                elif action.group is Group.GO:
+                    found.screens.append(hint)
+                else:  # what waits for a decision goes before what may be done
+                    found.own.insert(0, hint)
+        return found
 
     def render_line(self, y: int) -> Strip:  # noqa: ARG002 - there is one line
         width = self.size.width
-        left, right = self.hints()
-        kept, room = [], width - sum(map(_cells, right))
-        for hint in left:
-            room -= _cells(hint)
-            if room < 0:
-                break
-            kept.append(hint)
+        kept, right = fitted(self.hints(), width)
         ground = Style(bgcolor=self._color("footer-background"))
         segments = [each for hint in kept for each in self._segments(hint, ground)]
-        used = sum(_cells(hint) for hint in kept) + sum(map(_cells, right))
+        used = _width(kept) + _width(right)
         segments.append(Segment(" " * max(0, width - used), ground))
         segments += [each for hint in right for each in self._segments(hint, ground)]
         return Strip(segments).adjust_cell_length(width, ground)
@@ -92,3 +143,7 @@ class KeyBar(Widget):
 
 def _cells(hint: Hint) -> int:
     return cell_len(hint[0]) + cell_len(hint[1]) + 3
+
+
+def _width(hints: Sequence[Hint]) -> int:
+    return sum(map(_cells, hints))
