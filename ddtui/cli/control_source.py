@@ -27,8 +27,10 @@ from ddtui.control.journal import ChangeStore
 from ddtui.control.outcome import Asked
 from ddtui.control.simulated import is_anothers
 from ddtui.core.change_record import ChangeRecord, StepRecord
+from ddtui.core.engine import Engine
 from ddtui.core.launch import Finding, Launch, Plan, Request
 from ddtui.core.load_history import LoadHistory
+from ddtui.experiments.eta import load_estimate
 from ddtui.experiments.naming import shown
 from ddtui.experiments.presence import holder_of, presence_file
 from ddtui.hosts.base import HostError
@@ -51,7 +53,7 @@ class ControlOfHost:
         presets: Callable[[], Presets],
         loaded: Loaded,
         past: LoadHistory,
-        flags: Callable[[Sequence[str]], dict[str, str]],
+        engine: Engine,
         titles: Callable[[], dict[str, str]] = dict,
     ) -> None:
         """`titles` gives those of experiments by the change that was made for them; may block."""
@@ -60,7 +62,7 @@ class ControlOfHost:
         self._presets = presets
         self._loaded = loaded
         self._past = past
-        self._flags = flags
+        self._engine = engine
         self._task: asyncio.Task[None] | None = None
         self._said = ""
         self._question: Question | None = None
@@ -167,14 +169,10 @@ class ControlOfHost:
         return str(file)
 
     def expected_load(self, after: Launch) -> tuple[float | None, str]:
-        """See ControlSource: the median of the loads of the same model."""
-        flags = self._flags(after.argv)
-        model = flags.get("model-path") or flags.get("model", "")
-        seconds = sorted(each.seconds for each in self._past.records if each.model == model)
-        if not seconds:
-            return None, ""
-        count = len(seconds)
-        return seconds[count // 2], f"{count} load{'s' if count > 1 else ''} of this model"
+        """See ControlSource: the queue's figure for the very same load."""
+        flags, models = self._engine.flags(after.argv), self._engine.models(after.argv)
+        found = load_estimate(self._past, flags, models, self._records)
+        return (None, "") if found is None else (found.seconds, found.source)
 
     # ---- changing ------------------------------------------------------------------------------
 
@@ -331,7 +329,7 @@ async def screen_control(source: Watched, loaded: Loaded) -> AsyncIterator[Contr
         lambda: presets_for(_read_again(loaded), source.name),
         loaded,
         source.past_loads,
-        source.engine.flags,
+        source.engine,
         lambda: changes.titles(source.name, simulated=source.host.simulated),
     )
     try:

@@ -16,8 +16,9 @@ from ddtui.cli.control_source import ControlOfHost, _Changes
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.load import load
 from ddtui.core.change_record import ChangeRecord, StepRecord
-from ddtui.core.launch import Request
-from ddtui.core.load_history import LoadHistory
+from ddtui.core.launch import Launch, Request
+from ddtui.core.load_history import LoadHistory, LoadRecord
+from ddtui.engines.sglang import SGLANG
 from ddtui.experiments.presence import Holder, presence_file
 from ddtui.experiments.queue import Queue
 from ddtui.store import Store
@@ -95,10 +96,23 @@ def source(controls: Controls, folder: Path, **known: object) -> ControlOfHost:
         controls,  # type: ignore[arg-type]
         presets,
         loaded,
-        LoadHistory(),
-        lambda _argv: {},
-        **known,  # type: ignore[arg-type]
+        **{"past": LoadHistory(), "engine": SGLANG, **known},  # type: ignore[arg-type]
     )
+
+
+async def test_a_load_is_expected_to_take_what_the_queue_says_of_it(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("")
+    loads = [LoadRecord(model="/m", began=at, seconds=at) for at in (100.0, 200.0)]
+    loads.append(LoadRecord(model="/m", tp=8, began=1.0, seconds=900.0))
+    done = record("planned", "stopping", "loading", "in force", ending="in force")
+    control = source(Controls([done]), tmp_path, past=LoadHistory(loads))
+    await control.look()
+    argv = ("python", "-m", "sglang.launch_server", "--model-path", "/m")
+    assert control.expected_load(Launch(argv, {})) == (
+        151.0,
+        "median of 2 loads of this model, and 1 s to stop and release",
+    )
+    assert control.expected_load(Launch((*argv[:-1], "/other"), {})) == (None, "")
 
 
 async def test_a_newer_change_elsewhere_is_shown_before_one_that_ended_here(tmp_path: Path) -> None:
