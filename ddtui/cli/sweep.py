@@ -96,7 +96,7 @@ def sweep(  # noqa: PLR0913, PLR0917
             say("nothing to queue: every configuration is taken out or blocked")
             raise typer.Exit(ExitCode.BLOCKED)
         if not dry_run:
-            _queue(options, host, worked, held=held, yes=yes, as_json=as_json)
+            _queue(worked, held=held, yes=yes, as_json=as_json)
 
 
 def _asked(options: Options, words: list[str], beside: Beside, *, reuse: bool) -> Asked:
@@ -169,9 +169,7 @@ def _show(worked: Worked, *, as_json: bool, dry_run: bool) -> None:
     tell("\n".join(sweep_lines(worked, Paint(), terminal_width())))
 
 
-def _queue(
-    options: Options, host: str, worked: Worked, *, held: bool, yes: bool, as_json: bool
-) -> None:
+def _queue(worked: Worked, *, held: bool, yes: bool, as_json: bool) -> None:
     from ddtui.cli.changing import ask, can_ask
     from ddtui.cli.queue_report import experiment_reports
     from ddtui.cli.sweep_work import queued
@@ -184,8 +182,7 @@ def _queue(
         if not asyncio.run(ask(f"queue {count} experiments? [y/N] ")):
             say("nothing was queued")
             raise typer.Exit(ExitCode.BLOCKED)
-    target = host_of(options.load(), host)
-    added, listed = queued(target, worked, held=held)
+    added, listed = queued(worked, held=held)
     if as_json:
         emit_json(experiment_reports(added, listed))
-    say(f"queued {len(added)} experiments; `ddtui run {host}` runs them")
+    say(f"queued {len(added)} experiments; `ddtui run {worked.host}` runs them")

@@ -275,13 +275,11 @@ def _bench(
     return bench_estimate(plan, same, rate=rate, prompts=prompts)
 
 
-def queued(
-    target: HostTarget, worked: Worked, *, held: bool
-) -> tuple[list[Experiment], list[Experiment]]:
+def queued(worked: Worked, *, held: bool) -> tuple[list[Experiment], list[Experiment]]:
     """The sweep put into the queue; returns what was added, and the whole queue."""
     store = Store.open()
     try:
-        queue = Queue(store, target.name, worked.simulated, operator())
+        queue = Queue(store, worked.host, worked.simulated, operator())
         added = queue.add(drafts(queue, worked.sweep, worked.plan, worked.arranged, held=held))
         if worked.in_force is not None:
             queue.know(worked.in_force)

@@ -170,6 +170,13 @@ def test_sweeps_by_name_and_file_without_the_host(run: Run, tmp_path: Path) -> N
     assert f"error: {file}:1: [sweeps.other] grid: got 'x'; expected an integer" in broken.stderr
 
 
+def test_a_likely_misspelling_of_the_host_is_told_once(run: Run, config_file: Path) -> None:
+    queued = run("sweep", "ct20", "budget=4,8", "--offline", "--yes")
+    assert queued.exit_code == ExitCode.OK
+    assert queued.stderr.count("is not in the configuration") == 1
+    assert "`ddtui run ct20` runs them" in queued.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
