@@ -93,6 +93,8 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     best_of_others: bool = False
     """Whether other knobs vary too, so that a field is the best of several rows."""
     simulated: bool = False
+    missing: str = ""
+    """Which rows are in no field, and why; empty where all are."""
 
 
 AnyChart = Chart | HeatMap
@@ -182,6 +184,9 @@ def heat_map(view: ResultsView, x: str, y: str) -> HeatMap | None:
         ),
         best_of_others=len(view.varying) > 2,
         simulated=view.simulated,
+        missing=_missing(
+            {"it has no figure": [row for row in view.rows if _figure(row, "user_rate") is None]}
+        ),
     )
 
 

@@ -12,7 +12,7 @@ import re
 import time
 from bisect import bisect_left, bisect_right
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from operator import attrgetter
@@ -42,8 +42,6 @@ class _Pass:
 
     shown: list[LogLine] = field(default_factory=list)
     separators: int = 0
-    superseded: list[int] = field(default_factory=list)
-    """Numbers of the states of progress bars in whose place newer ones are shown."""
     next: int = 0
     """Number of the next line to filter."""
 
@@ -75,10 +73,13 @@ class LogLines:
         """Index in `shown` of the next line to search."""
         self.matches: list[int] = []
         """Numbers of the lines shown in which the search was found."""
-        self.ranks: Counter[str] = Counter()
-        """Lines by rank."""
-        self.phases: Counter[Phase] = Counter()
-        """Lines by phase."""
+        self._ranks: Counter[str] = Counter()
+        self._phase_counts: Counter[Phase] = Counter()
+        self._told_last: dict[bool, LogLine] = {}
+        """The line read last, with polls and without."""
+        self._superseded: dict[bool, list[LogLine]] = {True: [], False: []}
+        """States of progress bars in whose place newer ones stand, with polls between and without.
+        """
         self.polls = 0
         """Lines that only tell of a poll."""
         self._told = False
@@ -102,8 +103,30 @@ class LogLines:
 
     @property
     def total(self) -> int:
-        """Lines kept, superseded states of progress bars not counted."""
-        return len(self._all) - len(self._now.superseded)
+        """Lines kept, whatever the filter; see `superseded`."""
+        return len(self._all) - len(self.superseded)
+
+    @property
+    def superseded(self) -> Sequence[LogLine]:
+        """States of progress bars that count nowhere: the newest stands in their place."""
+        latest = self._filter.bars is Bars.LATEST
+        return self._superseded[self._filter.noise] if latest else ()
+
+    @property
+    def ranks(self) -> Counter[str]:
+        """Lines by rank: as many as `total`."""
+        return self._ranks - Counter(line.rank for line in self.superseded)
+
+    @property
+    def rank_names(self) -> list[str]:
+        """Every rank that wrote a line. Cheap."""
+        return [rank for rank, count in self._ranks.items() if count]
+
+    @property
+    def phases(self) -> Counter[Phase]:
+        """Lines by phase."""
+        gone = (line.phase for line in self.superseded if line.phase is not None)
+        return self._phase_counts - Counter(gone)
 
     @property
     def suppressed(self) -> int:
@@ -217,7 +240,6 @@ class LogLines:
         cut = bisect_left(self.shown, self._first, key=attrgetter("number"))
         self._now.separators -= sum(1 for line in self.shown[:cut] if line.separator)
         del self.shown[:cut]
-        del self._now.superseded[: bisect_left(self._now.superseded, self._first)]
         self.dropped += cut
         self._searched = max(0, self._searched - cut)
         del self.matches[: bisect_left(self.matches, self._first)]
@@ -277,10 +299,20 @@ class LogLines:
                 _log.exception("line cannot be labelled, and is shown without labels: %.200r", text)
             self._told = True
         self.polls += line.noise
-        self.ranks[line.rank] += 1
+        self._ranks[line.rank] += 1
         if line.phase is not None:
-            self.phases[line.phase] += 1
+            self._phase_counts[line.phase] += 1
+        self._note_superseded(line)
         return line
+
+    def _note_superseded(self, line: LogLine) -> None:
+        """Note the state of a progress bar that a line takes the place of."""
+        for polls, superseded in self._superseded.items():
+            if polls or not line.noise:
+                last = self._told_last.get(polls)
+                if last is not None and _supersedes(line, last):
+                    superseded.append(last)
+                self._told_last[polls] = line
 
     def _ask_engine(self, line: LogLine) -> None:
         """Let the engine say what it knows of a line."""
@@ -315,7 +347,6 @@ class LogLines:
         elif last is not None and self._filter.bars is Bars.LATEST and _supersedes(line, last):
             # In place, so that nothing moves under the reader while a bar advances.
             to.shown[-1] = line
-            to.superseded.append(last.number)
             if to is self._now and self._searched >= len(to.shown):
                 self._searched = len(to.shown) - 1
                 if self.matches and self.matches[-1] == last.number:
@@ -328,12 +359,12 @@ class LogLines:
         gone = bisect_left(self._all, first, key=attrgetter("number"))
         for line in self._all[:gone]:
             self.polls -= line.noise
-            self.ranks[line.rank] -= 1
+            self._ranks[line.rank] -= 1
             if line.phase is not None:
-                self.phases[line.phase] -= 1
+                self._phase_counts[line.phase] -= 1
         del self._all[:gone]
-        if gone:
-            self.ranks, self.phases = +self.ranks, +self.phases  # without those at zero
+        for superseded in self._superseded.values():
+            del superseded[: bisect_left(superseded, first, key=attrgetter("number"))]
 
 
 def _other_start(one: JournalLine, other: JournalLine) -> bool:
@@ -341,7 +372,8 @@ def _other_start(one: JournalLine, other: JournalLine) -> bool:
 
 
 def _supersedes(line: LogLine, last: LogLine) -> bool:
-    return line.line.bar and last.line.bar and line.line.pid == last.line.pid
+    is_same = line.line.bar and last.line.bar and line.line.pid == last.line.pid
+    return is_same and not _other_start(last.line, line.line)
 
 
 def _separator(line: JournalLine) -> str:

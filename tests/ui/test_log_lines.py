@@ -112,6 +112,46 @@ def test_levels_ranks_phases_and_text_filter() -> None:
     assert dict(world.lines.phases) == {Phase.TARGET: 3, Phase.READY: 4}
 
 
+def test_totals_are_the_same_wherever_they_are_told() -> None:
+    """The newest state of a progress bar is one line, for footer, ranks and phases alike."""
+    poll = line('INFO: 127.0.0.1:5 - "GET /health HTTP/1.1" 200 OK')
+    world = World(
+        line("begin loading target"),
+        line("shards 10%", bar=True),
+        line("shards 20%", bar=True),
+        poll,
+        line("shards 30%", bar=True),
+        line("[2026-09-21 14:13:12 TP0] between"),
+        line("shards 40%", bar=True),
+        line("other 10%", bar=True, pid=43),
+    )
+
+    def totals() -> tuple[int, int, int]:
+        ranks, phases = world.lines.ranks, world.lines.phases
+        assert sum(ranks.values()) == sum(phases.values()) == world.lines.total
+        return world.lines.total, world.lines.count, len(world.texts)
+
+    assert totals() == (6, 5, 5)  # the poll is not shown
+    world.narrow(noise=True)
+    assert totals() == (7, 7, 7)
+    world.narrow(bars=Bars.ALL, noise=True)
+    assert totals() == (8, 8, 8)
+    world.narrow(text=compile_search("%", regex=False))
+    assert totals() == (6, 2, 2)
+    world.add(*many(3_000))
+    world.narrow()
+    assert totals() == (3_006, 3_005, 3_005)
+
+
+def test_totals_forget_what_the_buffer_forgot() -> None:
+    world = World(*(line(f"shards {at}%", bar=True) for at in range(50)), capacity=20)
+    assert world.lines.total == world.lines.count == 1
+    world.add(*many(19))
+    assert world.lines.total == sum(world.lines.ranks.values()) == world.lines.count == 20
+    world.add(*many(1, 19))
+    assert world.lines.total == sum(world.lines.ranks.values()) == 20
+
+
 def test_starts_are_kept_apart() -> None:
     world = World(
         line("old one", invocation=EARLIER),

@@ -178,6 +178,15 @@ def test_the_heat_map_marks_the_best_and_what_is_missing() -> None:
     assert {HEATS[0], HEATS[-1]} <= inks
 
 
+@pytest.mark.parametrize("kind", [Kind.RATE, Kind.HEAT, Kind.PARETO])
+def test_beneath_every_chart_stands_what_is_not_drawn(kind: Kind) -> None:
+    """The campaign has a configuration that failed: no chart has a place for it."""
+    text = text_of(body_rows(ChartData(VIEW, kind), 100, 30, UNICODE))
+    assert "not drawn: budget 64 topk 4" in text
+    whole = view_of((campaign()[0], []))
+    assert "not drawn" not in text_of(body_rows(ChartData(whole, kind), 100, 30, UNICODE))
+
+
 def test_a_narrow_heat_map_says_what_it_leaves_out() -> None:
     many = [
         measured(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from rich.cells import chop_cells
@@ -60,7 +60,7 @@ class LogLook:
         return len(chop_cells(self.text(line), self.room))
 
 
-def rank_column(ranks: Mapping[str, int]) -> int:
+def rank_column(ranks: Iterable[str]) -> int:
     """Width of the rank column for the ranks that occur."""
     return min(_LONGEST_RANK, max(map(len, ranks), default=0))
 

@@ -210,7 +210,7 @@ class LogView(Widget, can_focus=True):
     def _look(self) -> LogLook:
         return LogLook(
             width=max(1, self.size.width - 1),  # the last column is the scroll bar
-            rank_width=rank_column(self.lines.ranks),
+            rank_width=rank_column(self.lines.rank_names),
             left=self._left,
             wrap=self._wrap,
             stamps=self._stamps,

@@ -5,7 +5,15 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from ddtui.experiments.chart_data import Chart, Metric, crosses, heat_map, knob_chart, pareto
+from ddtui.experiments.chart_data import (
+    AnyChart,
+    HeatMap,
+    Metric,
+    crosses,
+    heat_map,
+    knob_chart,
+    pareto,
+)
 from ddtui.experiments.insights import Note
 from ddtui.experiments.knob_values import value_of
 from ddtui.experiments.results import ResultsView
@@ -121,18 +129,24 @@ def _drawn(
     if data.kind is Kind.HEAT:
         found = heat_map(view, knob, second) if second else None
         missing = "This needs two knobs of which each was measured at two values of the other."
-        return missing, [] if found is None else heat_rows(found, width, height, glyphs)
+        return missing, [] if found is None else _with_missing(found, width, height, glyphs)
     metric: Metric = "user_rate" if data.kind is Kind.RATE else "acceptance_length"
     line = knob_chart(view, knob, metric) if knob else None
     missing = f"This needs two values of {knob or 'a knob'}, everything else being equal."
     return missing, [] if line is None else _with_missing(line, width, height, glyphs)
 
 
-def _with_missing(chart: Chart, width: int, height: int, glyphs: Glyphs) -> list[Row]:
+def _with_missing(chart: AnyChart, width: int, height: int, glyphs: Glyphs) -> list[Row]:
     """The chart, and beneath it which rows have no place in it."""
     told = wrapped(chart.missing, width, Ink.LABEL)[:_MISSING] if chart.missing else []
-    rows = chart_rows(chart, width, height - len(told), glyphs)
-    return [*rows, *told] if rows else chart_rows(chart, width, height, glyphs)
+    rows = _chart(chart, width, height - len(told), glyphs)
+    return [*rows, *told] if rows else _chart(chart, width, height, glyphs)
+
+
+def _chart(chart: AnyChart, width: int, height: int, glyphs: Glyphs) -> list[Row]:
+    if isinstance(chart, HeatMap):
+        return heat_rows(chart, width, height, glyphs)
+    return chart_rows(chart, width, height, glyphs)
 
 
 def _notes(data: ChartData, view: ResultsView, width: int, glyphs: Glyphs) -> list[Row]:
