@@ -28,7 +28,6 @@ _MARKS = {
     Verdict.AGAINST: ("!", "red"),
 }
 _BAD = {ReadinessState.FAILED, ReadinessState.CRASH_LOOP, ReadinessState.DEGRADED}
-_RUNS = {"active", "activating", "reloading"}
 _LABEL = 11
 _WIDTH = 110
 """Columns after which long lists go on in the next line."""
@@ -108,7 +107,7 @@ def _unit(snapshot: Snapshot, paint: Paint) -> list[str]:
 
 def _runs(unit: UnitStatus) -> bool:
     """Whether the unit has a process: what is known of its engine is so now."""
-    return unit.active_state in _RUNS and not unit.sub_state.startswith("auto-restart")
+    return unit.is_up and not unit.is_auto_restarting
 
 
 def _unit_notes(unit: UnitStatus) -> Iterable[str]:

@@ -11,7 +11,6 @@ from ddtui.core.events import Phase
 from ddtui.core.samples import (
     CheckpointSample,
     EngineSample,
-    GpuSample,
     JournalSample,
     Sample,
     UnitSample,
@@ -20,7 +19,6 @@ from ddtui.core.samples import (
 
 PORT_UNKNOWN = "port not known yet"
 """What is said where neither the configuration nor a command line names the engine's port."""
-RUNNING_STATES = frozenset({"active", "activating", "reloading", "deactivating"})
 
 
 class Observed:
@@ -40,8 +38,6 @@ class Observed:
         self.unit_name = unit_name
         """The unit to watch; None until it is found."""
         self.unit: UnitStatus | None = None
-        self.gpu_indexes: dict[str, int] = {}
-        """GPU index by uuid."""
         self.model_disk = ""
         """Device (or file system) that holds the target model; empty while unknown."""
         self.running: float | None = None
@@ -60,8 +56,6 @@ class Observed:
                     self.running = None
                 self.unit = sample.unit
                 self.notify()
-            case GpuSample():
-                self.gpu_indexes = {gpu.uuid: gpu.index for gpu in sample.gpus if gpu.uuid}
             case CheckpointSample() if sample.role == "target" and sample.disk != self.model_disk:
                 self.model_disk = sample.disk
                 self.notify()
@@ -104,11 +98,6 @@ class Observed:
     def control_group(self) -> str:
         """The unit's control group while it has processes, or an empty string."""
         return self.unit.control_group if self.unit is not None else ""
-
-    @property
-    def unit_runs(self) -> bool:
-        """Whether the unit has, or is getting, processes."""
-        return self.unit is not None and self.unit.active_state in RUNNING_STATES
 
     @property
     def command_line(self) -> tuple[str, ...]:

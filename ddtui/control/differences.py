@@ -25,8 +25,6 @@ from ddtui.core.redact import (
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import clean
 
-_UP = {"active", "activating", "reloading"}
-
 
 def differences(
     before: Launch, after: Launch, flags: Callable[[Sequence[str]], dict[str, str]]
@@ -137,7 +135,7 @@ def _other_variables(written: Launch, snapshot: Snapshot, engine: Engine) -> tup
 def _doubts(snapshot: Snapshot) -> tuple[Finding, ...]:
     """What raises a doubt whether the process is as its unit: nothing is done for that alone."""
     unit = snapshot.unit
-    if unit is None or not unit.doubts or unit.active_state not in _UP:
+    if unit is None or not unit.doubts or not unit.is_up:
         return ()
     return (
         Finding(
@@ -155,7 +153,7 @@ def _other_flags(
     written: Launch, snapshot: Snapshot, engine: Engine, opaque: Collection[str]
 ) -> tuple[Finding, ...]:
     unit = snapshot.unit
-    if unit is None or unit.active_state not in _UP:
+    if unit is None or not unit.is_up:
         return ()
     found = deviations(Launch(written.argv), snapshot, engine, opaque=opaque)
     if not found:

@@ -159,7 +159,6 @@ def all_taken(proofs: Sequence[Proof]) -> bool:
 
 NOT_COMPARED = "it is set; the values of secrets are not compared"
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
-_UP = frozenset({"active", "activating", "reloading"})
 _LONGEST = 100_000
 """Characters of a value that are compared."""
 
@@ -261,7 +260,7 @@ def restart_due(
     Its engine runs with older flags or variables, or may do so; empty where it does not.
     """
     unit = snapshot.unit
-    if unit is None or unit.active_state not in _UP:
+    if unit is None or not unit.is_up:
         return ""
     found = _flag_deviations(written.argv, snapshot, engine, opaque) if of_flags else []
     flags = f"the process runs with older flags: {_told_of(found, '--')}" if found else ""

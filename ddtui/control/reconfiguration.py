@@ -12,6 +12,7 @@ import enum
 import msgspec
 
 from ddtui.control.host_actions import Facts
+from ddtui.core.samples import UP, is_auto_restart
 from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
 
 MOST_TRIES = 3
@@ -48,7 +49,6 @@ class Step(enum.StrEnum):
 
 
 _ENDS = {Step.IN_FORCE, Step.ROLLED_BACK, Step.FAILED, Step.DEGRADED, Step.UNKNOWN}
-_RUNNING = {"active", "activating", "reloading", "refreshing"}
 
 
 class Run(msgspec.Struct, frozen=True):
@@ -125,7 +125,7 @@ def _towards_start(run: Run, facts: Facts, released: bool) -> Decision:
     """Before a start has shown an effect: the unit must be down and its resources released."""
     if facts.active == "deactivating":
         return Decision(Action.AWAIT_STOP, run)
-    if facts.active in _RUNNING:
+    if facts.active in UP:
         # Whatever runs was not started by us under the new configuration: a start of its own or of
         # somebody else in between proves nothing.
         again = msgspec.structs.replace(run, invocation_before=facts.invocation, started=False)
@@ -142,11 +142,11 @@ def _towards_start(run: Run, facts: Facts, released: bool) -> Decision:
 
 def _started(run: Run, facts: Facts) -> Decision:
     """A start was ordered and has shown an effect."""
-    if facts.sub.startswith("auto-restart"):
+    if is_auto_restart(facts.sub):
         return Decision(Action.FAIL, run, f"it died ({facts.result}) and systemd restarts it")
     if facts.active == "deactivating":
         return Decision(Action.AWAIT_STOP, run)
-    if facts.active not in _RUNNING:
+    if facts.active not in UP:
         how = facts.result if facts.active == "failed" else "stopped"
         return Decision(Action.FAIL, run, f"it has ended ({how or facts.active})")
     if facts.restarts > run.restarts:
@@ -199,8 +199,8 @@ class Follower:
             return View.WAIT, "waiting for the unit's state"
         if unit.invocation != self._run.invocation or (unit.restarts or 0) > self._run.restarts:
             return View.LOOK, "the unit was started anew"
-        restarting = unit.sub_state.startswith("auto-restart")  # or auto-restart-queued
-        if restarting or unit.active_state in {"failed", "inactive", "deactivating"}:
+        ended = unit.active_state in {"failed", "inactive", "deactivating"}
+        if ended or unit.is_auto_restarting:
             return View.LOOK, "the unit has ended"
         readiness = snapshot.readiness
         if readiness.state is ReadinessState.READY:

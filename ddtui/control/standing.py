@@ -8,6 +8,7 @@ from ddtui.control.host_actions import ActionFailed, Facts, UnitActions
 from ddtui.control.proof import deviation_words, deviations, running_command
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Launch
+from ddtui.core.samples import is_auto_restart
 from ddtui.core.snapshot import Snapshot
 
 
@@ -35,7 +36,7 @@ async def standing(
 
 def _running(record: ChangeRecord, facts: Facts, snapshot: Snapshot, watching: Watching) -> str:
     """Which configuration runs."""
-    if facts.active in {"inactive", "failed"} or facts.sub.startswith("auto-restart"):
+    if facts.active in {"inactive", "failed"} or is_auto_restart(facts.sub):
         return "THE ENGINE IS DOWN"
     if facts.invocation and facts.invocation == record.state.get("before"):
         return "the engine runs the old configuration: it was not stopped"

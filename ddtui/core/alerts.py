@@ -17,8 +17,6 @@ FOREIGN_MEMORY = 512 * 1024**2
 
 _SIMULATED = ("SGLANG_SIMULATE_ACC_LEN", "SGLANG_SIMULATE_ACC_METHOD")
 
-_UP = frozenset({"active", "activating", "reloading"})
-
 _Found = tuple[str, Severity, str]
 
 
@@ -119,7 +117,7 @@ def _unit(snapshot: Snapshot) -> Iterator[_Found]:
             text = f"acceptance is simulated by the engine ({pair.split('=', 1)[0]} is set)"
             yield "simulated-acceptance", Severity.WARNING, text
             break
-    if unit.older and unit.active_state in _UP:
+    if unit.older and unit.is_up:
         text = f"the process runs with an older configuration ({unit.older[0]}): restart due"
         yield "older", Severity.WARNING, text
     if unit.needs_daemon_reload:

@@ -406,7 +406,7 @@ class Examination:
 def _unit_failed(unit: UnitStatus | None) -> bool:
     if unit is None:
         return False
-    return unit.active_state == "failed" or unit.sub_state.startswith("auto-restart")
+    return unit.active_state == "failed" or unit.is_auto_restarting
 
 
 def _ending(unit: UnitStatus | None) -> str:

@@ -291,7 +291,7 @@ class HostState:
     def _is_up(self) -> bool:
         """Whether a process of the unit is there, or is being started or stopped."""
         unit = self._unit
-        if unit is None or unit.sub_state.startswith("auto-restart"):
+        if unit is None or unit.is_auto_restarting:
             return False
         return unit.active_state not in _ENDED
 

@@ -81,7 +81,7 @@ class Invocation:
         A unit that is being stopped loads nothing any more. A load has failed unless somebody
         stopped it; an engine that was up has loaded whatever became of it.
         """
-        restarting = unit.sub_state.startswith("auto-restart")
+        restarting = unit.is_auto_restarting
         if not restarting and unit.active_state not in _OVER:
             return
         failed = restarting or unit.active_state == "failed" or unit.result not in {"", "success"}

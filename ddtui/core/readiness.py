@@ -99,7 +99,7 @@ def _settled(
     """States in which no process of the engine is up; None when one is, or is starting."""
     active = unit.active_state
     words = f": {cause.title}" if cause else ""
-    if unit.sub_state.startswith("auto-restart"):
+    if unit.is_auto_restarting:
         restarts = unit.restarts or 0
         times = {0: "", 1: ", restarted once"}.get(restarts, f", restarted {restarts} times")
         state = ReadinessState.CRASH_LOOP if restarts else ReadinessState.FAILED
@@ -109,7 +109,7 @@ def _settled(
     if active == "deactivating":
         draining = ", draining requests" if run and run.draining else ""
         return ReadinessState.STOPPING, "stopping" + draining
-    if active in {"active", "activating", "reloading"}:
+    if unit.is_up:
         return None
     return _down(unit)
 
@@ -187,7 +187,7 @@ def _unit_evidence(unit: UnitStatus, moment: Moment) -> Evidence:
     if unit.active_state == "active":
         pid = f", main pid {unit.main_pid}" if unit.main_pid else ""
         return Evidence("unit", Verdict.PROVED, f"{words}{pid}")
-    if unit.active_state in {"activating", "reloading"}:
+    if unit.is_up:
         return Evidence("unit", Verdict.MISSING, words)
     return Evidence("unit", Verdict.AGAINST, words)
 

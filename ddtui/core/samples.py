@@ -197,6 +197,15 @@ class CheckpointSample(Sample, frozen=True, tag=True):
 # ---- the unit -----------------------------------------------------------------------------------
 
 
+UP = frozenset({"active", "activating", "reloading", "refreshing"})
+"""Values of ActiveState in which a process of the unit runs, or is being started."""
+
+
+def is_auto_restart(sub_state: str) -> bool:
+    """Whether a unit of this SubState has died, and waits for systemd to start it again."""
+    return sub_state.startswith("auto-restart")  # or auto-restart-queued
+
+
 class UnitStatus(msgspec.Struct, frozen=True):
     """What systemd says of the unit. Field names follow systemd's properties."""
 
@@ -204,7 +213,7 @@ class UnitStatus(msgspec.Struct, frozen=True):
     load_state: str = ""
     """loaded, not-found, masked, bad-setting, error."""
     active_state: str = ""
-    """active, activating, deactivating, inactive, failed, reloading."""
+    """active, activating, deactivating, inactive, failed, reloading, refreshing."""
     sub_state: str = ""
     result: str = ""
     main_pid: int = 0
@@ -251,6 +260,16 @@ class UnitStatus(msgspec.Struct, frozen=True):
     working_directory: str = ""
     status_text: str = ""
     """What the service says of itself (sd_notify STATUS=)."""
+
+    @property
+    def is_up(self) -> bool:
+        """Whether a process of it runs, or is being started; also while it waits to be."""
+        return self.active_state in UP
+
+    @property
+    def is_auto_restarting(self) -> bool:
+        """Whether it has died, and waits for systemd to start it again."""
+        return is_auto_restart(self.sub_state)
 
 
 class UnitSample(Sample, frozen=True, tag=True):

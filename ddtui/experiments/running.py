@@ -40,7 +40,6 @@ class Standing(enum.StrEnum):
     """Nothing certain is known now."""
 
 
-_UP = {"active", "activating", "reloading"}
 _COMING = {
     *(ReadinessState.STARTING, ReadinessState.LOADING_TARGET, ReadinessState.LOADING_DRAFTER),
     *(ReadinessState.ALLOCATING, ReadinessState.CAPTURING, ReadinessState.WARMING_UP),
@@ -62,7 +61,7 @@ def standing(
     state = snapshot.readiness.state
     if state is ReadinessState.CRASH_LOOP:
         return Standing.LOOPING
-    if unit.sub_state.startswith("auto-restart"):
+    if unit.is_auto_restarting:
         return Standing.COMING
     if state in _DOWN:
         return Standing.DOWN

@@ -6,7 +6,6 @@ from ddtui.cli.doctor.check import Check, Verdict, fail, ok, warn
 from ddtui.core.samples import Collector, SourceStatus, UnitStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot
 
-_UP = {"active", "activating", "reloading"}
 _SOURCE_NAMES = {
     Collector.GPU: "GPU figures",
     Collector.SYSTEM: "system figures",
@@ -50,7 +49,7 @@ def _unit(unit: UnitStatus | None) -> Check:
         return fail(name, f"{unit.name} is masked", f"systemctl unmask {unit.name}")
     if unit.load_state not in {"", "loaded"}:
         return fail(name, f"{unit.name}: {unit.load_state}", f"systemctl status {unit.name}")
-    if unit.active_state in _UP:
+    if unit.is_up:
         return ok(name, state)
     return warn(name, state, f"systemctl start {unit.name}")
 

@@ -238,6 +238,15 @@ def test_a_unit_that_is_not_up_says_why(
     assert words in readiness.summary
 
 
+@pytest.mark.parametrize("active", ["activating", "reloading", "refreshing"])
+def test_a_unit_that_systemd_works_on_is_up(active: str) -> None:
+    story = Story()
+    story.state.apply(UnitSample(1000.0, "systemctl", unit(NEW, active_state=active)))
+    readiness = story.at(1001.0).readiness
+    assert readiness.state not in {ReadinessState.STOPPED, ReadinessState.UNKNOWN}
+    assert readiness.evidence[0].verdict is Verdict.MISSING
+
+
 def test_nothing_heard_is_unknown_and_says_so() -> None:
     readiness = Story().at(0.0).readiness
     assert readiness.state is ReadinessState.UNKNOWN
