@@ -40,7 +40,10 @@ def bench(
     unit: UnitOption = None,
     user_unit: UserUnitOption = None,
 ) -> None:
-    """Measure what is in force now, and keep the measurement. Nothing is changed on the host.
+    """Measure what is in force now, and keep the measurement. The unit is not changed.
+
+    The engine serves the bench's requests beside all others, and its prefix cache is emptied before
+    each batch, unless the plan says flush_cache = false. A plan's `command` runs on the host.
 
     Ctrl+C ends it; the cells that are whole are kept.
 
