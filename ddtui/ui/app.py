@@ -40,6 +40,7 @@ from ddtui.ui.screens.results import ResultsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.shown import Shown, urgent_change, urgent_key, urgent_queue
 from ddtui.ui.source import ControlSource, LiveSource, UiSettings
+from ddtui.ui.toasts import PASSING, TOAST_CSS, forget_passing
 from ddtui.ui.widgets.log_tail import TAIL
 
 CHECK_INTERVAL = 0.25
@@ -58,7 +59,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
     TITLE = "ddtui"
     BINDINGS = bindings(Scope.APP)
     COMMANDS = {ActionCommands}
-    CSS = PALETTE_CSS
+    CSS = PALETTE_CSS + TOAST_CSS
+    NOTIFICATION_TIMEOUT = PASSING
 
     # What the app is put together from.
     def __init__(  # noqa: PLR0913
@@ -378,6 +380,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def _go(self, name: str) -> None:
         if name and self.screen is self.get_screen(name):
             return
+        forget_passing(self)
         while not isinstance(self.screen, MonitorScreen):
             self.pop_screen()
         if name:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from textual.app import App
@@ -27,7 +28,15 @@ def copy_text(app: App[Any], text: str, what: str) -> None:
         return
     too_long = len(text.encode()) > CLIPBOARD_LIMIT
     note = " (long for some terminals' clipboards)" if too_long else ""
-    app.notify(f"Copied {what}{note}. Also in {path}", markup=False)
+    app.notify(f"Copied {what}{note}. Also in {at_home(path)}", markup=False)
+
+
+def at_home(path: Path) -> str:
+    """A path as a shell takes it, short where it lies in the operator's home."""
+    try:
+        return f"~/{path.relative_to(Path.home())}"
+    except ValueError:
+        return str(path)
 
 
 def plain(rows: Sequence[Row]) -> str:

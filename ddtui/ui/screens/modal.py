@@ -7,6 +7,8 @@ from typing import TypeVar
 from textual.await_complete import AwaitComplete
 from textual.screen import ModalScreen
 
+from ddtui.ui.toasts import forget_passing
+
 Result = TypeVar("Result")
 
 
@@ -15,6 +17,9 @@ class Modal(ModalScreen[Result]):
 
     Textual closes whatever is on top then (8.2.8, `Screen.dismiss`), or fails at the last screen.
     """
+
+    def on_screen_resume(self) -> None:
+        forget_passing(self.app)  # it may stand on the answers
 
     def dismiss(self, result: Result | None = None) -> AwaitComplete:
         """Close with a result, unless it is closed or covered."""
