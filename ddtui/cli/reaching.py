@@ -30,9 +30,9 @@ class Overrides(msgspec.Struct, frozen=True):
 
 def engine_for(target: HostTarget) -> Engine:
     """The engine adapter that the host's options name."""
-    from ddtui.engines.sglang import SGLANG
+    from ddtui.engines import ENGINES
 
-    return {"sglang": SGLANG}[target.options.engine]
+    return ENGINES[target.options.engine]
 
 
 async def host_for(target: HostTarget, scenario: str | None = None) -> Host:

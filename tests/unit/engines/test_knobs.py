@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddtui.engines import UnknownEngine, engine, engine_of
+from ddtui.engines import ENGINES
 from ddtui.engines.sglang import SGLANG
 from ddtui.engines.sglang.arguments import Scalar, read_arguments
 from tests.unit.engines.captures import text_of
@@ -203,13 +203,10 @@ def test_logged_arguments(text: str, values: dict[str, Scalar]) -> None:
     assert read_arguments(text) == values
 
 
-def test_engines_are_found_by_name_and_by_command() -> None:
-    assert engine("sglang") is SGLANG
-    assert engine(" SGLang ") is SGLANG
-    assert engine_of(["python", "-m", "sglang.launch_server"]) is SGLANG
-    assert engine_of(["python", "-m", "http.server"]) is None
-    with pytest.raises(UnknownEngine, match=r"no engine 'vllm'.*one of: sglang"):
-        engine("vllm")
+def test_an_engine_is_found_by_name_and_knows_its_command() -> None:
+    assert ENGINES["sglang"] is SGLANG
+    assert SGLANG.is_command(["python", "-m", "sglang.launch_server"])
+    assert not SGLANG.is_command(["python", "-m", "http.server"])
 
 
 def test_top_k_of_ddtree_is_the_units_variable_and_never_the_flag() -> None:
