@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol
 
 from ddtui.collect.base import Context, Emit, Nudge, SourceCollector
 from ddtui.collect.checkpoint import CheckpointCollector
@@ -20,16 +19,9 @@ from ddtui.collect.system_psutil import SystemPsutilCollector
 from ddtui.collect.unit import UnitCollector
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.engine import Engine
+from ddtui.core.host_state import HostState
 from ddtui.core.samples import AnySample
 from ddtui.hosts.base import Host, HostKind
-
-
-class State(Protocol):
-    """What reduces samples (`ddtui.core.host_state.HostState`)."""
-
-    def apply(self, sample: AnySample) -> None:
-        """Take one sample."""
-        ...
 
 
 def collectors_for(
@@ -66,7 +58,7 @@ class Monitor:
         host: Host,
         settings: HostSettings,
         engine: Engine,
-        state: State,
+        state: HostState,
         *,
         clock: Clock = system_clock,
     ) -> None:
