@@ -112,10 +112,6 @@ class EngineClient:
                 self._with_key.add(endpoint)
         return answer
 
-    def forget_key(self) -> None:
-        """The key may have changed."""
-        self._with_key.clear()
-
     async def _read_key(self) -> str | None:
         """The key; read again after KEY_AGAIN seconds. A program that prints it may be slow."""
         now = time.monotonic()

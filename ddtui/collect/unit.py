@@ -22,7 +22,6 @@ SOURCE = "systemd"
 SILENCE_LIMIT = 15.0
 SIGN_OF_LIFE = 2.0
 """Seconds after which an unchanged state is passed on again."""
-SEARCH_AGAIN = 30.0
 _NEEDS_SYSTEMD = (
     "run the engine as a systemd service, or name the host on which it is one;"
     " GPU and system figures need none"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
-import tomli
 from msgspec import Meta
 
-from ddtui.config.errors import ConfigError, did_you_mean
+from ddtui.config.errors import did_you_mean
 from ddtui.config.preset_tables import NAME, Found
 from ddtui.core.bench_plan import BenchPlan
 
@@ -108,39 +107,3 @@ def read_plan(name: str, table: Mapping[str, Any]) -> BenchPlan:
     """A plan without mistakes (`plan_problems` has found none)."""
     fields = {key: _listed(key, value) for key, value in table.items()}
     return msgspec.convert({**fields, "name": name}, BenchPlan, strict=True)
-
-
-def with_settings(plan: BenchPlan, settings: Iterable[str]) -> BenchPlan:
-    """A plan changed by `KEY=VALUE` of a command line; it loses its name when it changes.
-
-    Values are written as in the configuration; quotes may be left out, and lists may be written as
-    `1,4,16`. Raises ConfigError with every mistake.
-    """
-    changes: dict[str, Any] = {}
-    problems = []
-    for setting in settings:
-        key, equals, text = setting.partition("=")
-        key = key.strip().replace("-", "_")
-        if not equals:
-            problems.append(f"{setting[:80]!r}: write KEY=VALUE, such as repeats=5")
-            continue
-        value = _value(key, text.strip())
-        if problem := _problem(key, value):
-            problems.append(f"{key[:80]}: {problem}")
-        changes[key] = value
-    if problems:
-        raise ConfigError.of("; ".join(problems))
-    written = msgspec.to_builtins(plan)
-    changed = read_plan("", {**{key: written[key] for key in OPTIONS if written[key] is not None},
-                             **changes})  # fmt: skip
-    same = msgspec.structs.replace(changed, name=plan.name)
-    return plan if same == plan else changed
-
-
-def _value(key: str, text: str) -> Any:
-    if key == "concurrency" and "," in text and not text.startswith("["):
-        text = f"[{text}]"
-    try:
-        return tomli.loads(f"value = {text}")["value"]
-    except tomli.TOMLDecodeError:
-        return text

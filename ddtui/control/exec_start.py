@@ -349,19 +349,13 @@ def environment_of(
     return result
 
 
-def argv_of(
-    command: Command, expand: Callable[[str], str], environment: Mapping[str, str]
-) -> list[list[str]]:
-    """The words that each token becomes, in the tokens' order. Raises Unresolved."""
-    result: list[list[str]] = []
-    for index, token in enumerate(command.tokens):
-        value = expand(token.value)
-        # The program's path is never expanded; its argv[0] is the same word.
-        if index == 0 or not command.expands:
-            result.append([value])
-        else:
-            result.append(expand_word(value, environment))
-    return result
+def token_words(
+    command: Command, index: int, expand: Callable[[str], str], environment: Mapping[str, str]
+) -> list[str]:
+    """The words that one of its tokens becomes. Raises Unresolved."""
+    value = expand(command.tokens[index].value)
+    # The program's path is never expanded; its argv[0] is the same word.
+    return expand_word(value, environment) if index > 0 and command.expands else [value]
 
 
 def flat(groups: Sequence[Sequence[str]]) -> tuple[str, ...]:

@@ -42,14 +42,6 @@ class Step(enum.StrEnum):
     UNKNOWN = "unknown"
     """Nobody has seen how it ended."""
 
-    @property
-    def is_end(self) -> bool:
-        """Whether nothing follows."""
-        return self in _ENDS
-
-
-_ENDS = {Step.IN_FORCE, Step.ROLLED_BACK, Step.FAILED, Step.DEGRADED, Step.UNKNOWN}
-
 
 class Run(msgspec.Struct, frozen=True):
     """What must be remembered of one way through the steps (an apply, or its rollback)."""

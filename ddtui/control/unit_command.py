@@ -354,9 +354,7 @@ def _groups(
     opaque: set[str] = set()
     for index, token in enumerate(command.tokens):
         try:
-            value = expand(token.value)
-            expands = index > 0 and command.expands
-            groups.append(tuple(exec_start.expand_word(value, variables)) if expands else (value,))
+            groups.append(tuple(exec_start.token_words(command, index, expand, variables)))
         except Unresolved:
             if index > 0 and command.expands and exec_start.variable_of(token.value):
                 if variables.unread:

@@ -429,19 +429,3 @@ echo "@end"
 """,
 )
 """Arguments: folders. Prints `@free BYTES FOLDER` for the first one on each file system."""
-
-ALL_UNIT_PROGRAMS = (
-    UNIT_FILES,
-    LOOK,
-    WRITE_DROP_IN,
-    DROP_IN_SIGHT,
-    VERIFY_UNIT,
-    SYSTEMCTL_RUN,
-    STOP_REQUESTS,
-    RIGHTS,
-    LOCK,
-    LOCK_HOLDER,
-    HOLDERS,
-    END_PROCESS,
-    DISK_ROOM,
-)

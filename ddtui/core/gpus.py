@@ -65,11 +65,6 @@ def throttle_words(mask: int | None) -> tuple[str, ...]:
     return tuple(reason.word for reason in throttle_reasons(mask))
 
 
-def throttle_concern(mask: int | None) -> Concern:
-    """The most serious reason's concern."""
-    return max((reason.concern for reason in throttle_reasons(mask)), default=Concern.NONE)
-
-
 HIGHEST_INDEX = 1023
 """No host has as many GPUs."""
 _MOST_MEMORY = 1 << 50

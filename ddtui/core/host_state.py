@@ -130,7 +130,7 @@ class HostState:
             case ReportRefusedSample() if run is not None and sample.at >= run.seen_at:
                 run.refusals += 1
             case RankIoSample() if run is not None:
-                run.tracker.storage_reads(sample.at, sample.read_bytes, sample.processes)
+                run.tracker.storage_reads(sample.at, sample.read_bytes)
             case CheckpointSample():
                 self._checkpoints[sample.role] = sample
                 if run is not None and sample.size is not None:

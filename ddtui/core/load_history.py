@@ -104,13 +104,6 @@ class LoadRecord(msgspec.Struct, frozen=True, kw_only=True):
         text = "\n".join(f"{name}={value}" for name, value in sorted(self.flags.items()))
         return hashlib.blake2s(text.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest()
 
-    @property
-    def cold_share(self) -> float | None:
-        """Share of the checkpoint that came from storage: 0 all from the page cache, 1 all cold."""
-        if self.read_bytes is None or not self.checkpoint_bytes:
-            return None
-        return min(1.0, self.read_bytes / self.checkpoint_bytes)
-
     def stretches(self, phase: Phase) -> list[float]:
         """Seconds of each stretch of a phase, in order; empty where the load had none."""
         return [each.seconds for each in self.phases if each.phase == phase]

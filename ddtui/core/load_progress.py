@@ -138,7 +138,7 @@ class LoadTracker:
         grown = self.stall.grew(max(before, sum(self.memory.latest.values())))
         self._tick(at, MEMORY, progress=self._observe(at) or grown)
 
-    def storage_reads(self, at: float, read_bytes: int | None, processes: int = 0) -> None:  # noqa: ARG002
+    def storage_reads(self, at: float, read_bytes: int | None) -> None:
         """Take the bytes that all processes of the unit have read from storage so far.
 
         The sum falls when a process ends and takes its own figure with it: only rises count.

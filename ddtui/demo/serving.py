@@ -150,7 +150,6 @@ class Scheduler:
         self.lifetime_passes = 0
         """Verification passes since the start or the last flush, with `lifetime_tokens`."""
         self.lifetime_tokens = 0
-        self.last_token_at = 0.0
         self._log = log
         self._clock = clock
         self._rng = rng
@@ -342,7 +341,6 @@ class Scheduler:
             self.lifetime_tokens += emitted
             self.lifetime_passes += 1
             self._step_ended(request)
-        self.last_token_at = now
         interval.iterations += 1
         if interval.iterations >= self._every:
             self._log_decode(now)

@@ -65,7 +65,6 @@ class Unit:
         self.invocation: Invocation | None = None
         self.restarts = 0
         self.last_exit: Exit | None = None
-        self.last_pid = 0
         self.changed_at = self.entered_at = clock()
         self.stop_jobs: list[str] = []
         """Invocations that somebody told to stop."""
@@ -78,7 +77,6 @@ class Unit:
         self._next_pid = 2400 + rng.randrange(400)
         self._task: asyncio.Task[None] | None = None
         self._stopping = False
-        self._changed = asyncio.Event()
         self._loaded: dict[str, str] = {}
         self.daemon_reload()
 
@@ -150,10 +148,6 @@ class Unit:
     def engine(self) -> SimulatedEngine | None:
         """The engine of the present invocation while it runs."""
         return self.invocation.engine if self.invocation and self.processes() else None
-
-    async def wait_changed(self) -> None:
-        """Return at the next change of state."""
-        await self._changed.wait()
 
     # ---- jobs -----------------------------------------------------------------------------------
 
@@ -301,7 +295,7 @@ class Unit:
             if self.on_end is not None:
                 self.on_end(invocation.engine)
         invocation.stream.close(self._clock(), invocation.main_pid)
-        self.last_exit, self.last_pid = ended, invocation.main_pid
+        self.last_exit = ended
         clean = ended == Exit("exited", 0) or (self._stopping and ended == Exit("killed", 15))
         self.result = "success" if clean else {"exited": "exit-code"}.get(ended.code, "signal")
         if clean:
@@ -327,8 +321,6 @@ class Unit:
         self.changed_at = self._clock() if at is None else at
         if active == "active":
             self.entered_at = self.changed_at
-        self._changed.set()
-        self._changed = asyncio.Event()
 
     def _say(self, text: str, *, at: float | None = None, priority: int = 6) -> None:
         """A line of the service manager about the unit."""

@@ -183,10 +183,6 @@ class Queue:
         except Stale as stale:
             raise refused(stale, "add something beside") from stale
 
-    def again(self, word: str, place: Place | None = None) -> Experiment:
-        """Add another one like an experiment, whatever became of that."""
-        return self.add([self.draft_like(word)], place)[0]
-
     def _checked(self, draft: Experiment) -> Experiment:
         if (draft.host, draft.simulated) != (self.host, self.simulated):
             raise QueueProblem(

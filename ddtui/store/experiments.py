@@ -99,10 +99,6 @@ class Experiments:
         """What runs, or was left running by a runner that died. At most one where all is well."""
         return self._some(host, simulated, table.c.state == ExperimentState.RUNNING.value)
 
-    def of_sweep(self, host: str, sweep: str, *, simulated: bool) -> list[Experiment]:
-        """All experiments of a sweep in their order, whatever became of them, cleared ones too."""
-        return self._some(host, simulated, table.c.sweep == sweep)
-
     def beginning(self, prefix: str, host: str, *, simulated: bool) -> list[Experiment]:
         """The host's experiments whose ids begin like this, cleared ones too."""
         return self._some(host, simulated, table.c.id.startswith(prefix, autoescape=True))

@@ -8,16 +8,15 @@ import random
 import pytest
 
 from ddtui.control.exec_start import (
-    argv_of,
     commands,
     environment_of,
-    flat,
     quoted,
     quoted_assignment,
     specifiers,
 )
 from ddtui.control.unit_text import UnitFile, listed
 from tests.host.gpuhost import GpuHost, wait_until
+from tests.support.exec_words import argv_of
 
 UNIT = r"llm-say@a\x2db.service"
 TEMPLATE = "llm-say@.service"
@@ -66,7 +65,7 @@ def ours(text: str) -> tuple[list[tuple[str, ...]], dict[str, str]]:
     env = environment_of([each.value for each in listed(files, "Environment")], expand)
     known = Variables(env)
     found = [
-        flat(argv_of(command, expand, known))[2:]
+        argv_of(command, expand, known)[2:]
         for each in listed(files, "ExecStart")
         for command in commands(each.value)
     ]

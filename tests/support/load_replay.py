@@ -64,7 +64,7 @@ def feed(tracker: LoadTracker, seen: Seen) -> None:
     if seen.gpus is not None:
         tracker.gpus(seen.at, seen.gpus, None)
     if seen.reads is not None:
-        tracker.storage_reads(seen.at, seen.reads, 9)
+        tracker.storage_reads(seen.at, seen.reads)
 
 
 def views(

@@ -69,11 +69,6 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True):
     """Beginning of the environment variables by which it is told from others with its marker."""
     targets: Mapping[str, Target] = {}
 
-    @property
-    def has_tree(self) -> bool:
-        """Whether it can verify a tree."""
-        return self.algorithm == "DDTREE" or bool(self.switch) or "topk" in self.targets
-
 
 _BUDGET = Target(BUDGET)
 _TREE_SIZE = Target(DRAFT_TOKENS, add=1, note="the size of the tree: its budget and the root")

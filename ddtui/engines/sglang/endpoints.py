@@ -90,12 +90,6 @@ def parse_models(body: bytes | str) -> str:
     return _text(first.get("id"))
 
 
-def parse_model_info(body: bytes | str) -> dict[str, Scalar]:
-    """Return the plain values of `/model_info`. Raises NotUnderstood."""
-    info = redact_mapping(_object(body))
-    return {name: value for name, value in info.items() if is_scalar(value)}
-
-
 def _object(body: bytes | str) -> dict[str, object]:
     try:
         decoded: object = msgspec.json.decode(body)

@@ -22,7 +22,7 @@ from ddtui.collect.gpu_smi import GpuProcessCollector, GpuSmiCollector, Ticks, m
 from ddtui.collect.observed import Observed
 from ddtui.collect.programs import GPU, GPU_FIELDS, GPU_PROCESSES, LEFT_OVER
 from ddtui.collect.settings import HostSettings
-from ddtui.core.gpus import Concern, throttle_concern, throttle_words
+from ddtui.core.gpus import Concern, throttle_reasons, throttle_words
 from ddtui.core.samples import (
     Gpu,
     GpuProcess,
@@ -460,4 +460,5 @@ def test_membership_is_unknown_without_a_control_group() -> None:
 )
 def test_throttle_words(mask: int | None, words: tuple[str, ...], concern: Concern) -> None:
     assert throttle_words(mask) == words
-    assert throttle_concern(mask) is concern
+    found = (reason.concern for reason in throttle_reasons(mask))
+    assert max(found, default=Concern.NONE) is concern

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ddtui.config.bench_plan_tables import BUILT_IN, OPTIONS, with_settings
+from ddtui.config.bench_plan_tables import BUILT_IN, OPTIONS
 from ddtui.config.bench_plans import find_plan, load_plans, read_plans
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import load
@@ -75,23 +75,6 @@ def test_all_mistakes_at_once_and_a_table_that_is_none(tmp_path: Path) -> None:
     assert len(error.value.problems) == 3
     with pytest.raises(ConfigError, match="no such file"):
         read_plans(tmp_path / "nowhere.toml")
-
-
-def test_settings_of_a_command_line() -> None:
-    plan = BUILT_IN["quick"]
-    assert with_settings(plan, []) is plan
-    assert with_settings(plan, ["requests=4"]) is plan
-    changed = with_settings(
-        plan, ["concurrency=1,4", "prompts=long", "stall-seconds=9", "seed = 2"]
-    )
-    assert changed.concurrency == (1, 4)
-    assert (changed.prompts, changed.stall_seconds, changed.seed) == ("long", 9.0, 2)
-    assert changed.name == ""
-    assert changed.output_tokens == plan.output_tokens
-    with pytest.raises(ConfigError) as error:
-        with_settings(plan, ["repeats", "repets=3", "concurrency=1,x"])
-    for said in ("write KEY=VALUE", "did you mean 'repeats'", "got '[1,x]'"):
-        assert said in str(error.value)
 
 
 def test_guide_has_every_option_with_its_meaning() -> None:

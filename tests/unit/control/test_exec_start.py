@@ -10,6 +10,7 @@ from ddtui.control import exec_start
 from ddtui.control.exec_start import ExecError, Unresolved, commands, quoted, words
 from ddtui.control.rewriting import pieces
 from ddtui.control.unit_text import UnitFile, listed, split_cat
+from tests.support.exec_words import argv_of
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]), max_size=12)
 ARGV = st.lists(TEXT, min_size=1, max_size=6)
@@ -56,7 +57,7 @@ def test_a_rendered_word_comes_back(argv: list[str]) -> None:
     assert "\n" not in line
     (command,) = commands("/bin/true " + line)
     expand = exec_start.specifiers("llm@x.service")
-    assert exec_start.flat(exec_start.argv_of(command, expand, {}))[1:] == tuple(argv)
+    assert argv_of(command, expand)[1:] == tuple(argv)
 
 
 @given(ARGV)
@@ -64,7 +65,7 @@ def test_without_expansion_dollars_stay(argv: list[str]) -> None:
     line = " ".join(quoted(word, expands=False) for word in argv)
     (command,) = commands(":/bin/true " + line)
     expand = exec_start.specifiers("a.service")
-    assert exec_start.flat(exec_start.argv_of(command, expand, {}))[1:] == tuple(argv)
+    assert argv_of(command, expand)[1:] == tuple(argv)
 
 
 NAME = st.from_regex(r"[A-Z_][A-Z0-9_]{0,5}", fullmatch=True)

@@ -7,11 +7,12 @@ import shlex
 import msgspec
 import pytest
 
-from ddtui.control.exec_start import argv_of, commands, flat, specifiers
+from ddtui.control.exec_start import commands, specifiers
 from ddtui.control.unit_command import CommandRefused, EnvironmentFile, UnitCommand, read_unit
 from ddtui.control.unit_text import UnitFile
 from ddtui.core.launch import Launch
 from ddtui.engines.sglang import SGLANG
+from tests.support.exec_words import argv_of
 
 ENGINE = "/opt/venv/bin/python -m sglang.launch_server"
 
@@ -101,7 +102,7 @@ def test_shell_wrapper() -> None:
     assert command.lines(command.launch).exec_start == (line,)
     (changed,) = command.lines(swap(command, "8", "1 6$")).exec_start
     (parsed,) = commands(changed)
-    argv = flat(argv_of(parsed, specifiers("llm.service"), {}))
+    argv = argv_of(parsed, specifiers("llm.service"))
     assert argv[:2] == ("/bin/bash", "-lc")
     assert argv[2] == script.replace("$$", "$").replace("--b 8", "--b '1 6$'")
 

@@ -80,7 +80,6 @@ def test_a_record_survives_json() -> None:
     assert again == full
     assert again.phase_seconds(Phase.KV_CACHE) == 2.5
     assert again.phase_seconds(Phase.DRAFTER) is None
-    assert again.cold_share == 1.0
 
 
 def test_a_curve_gives_the_time_share_back() -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ddtui.core.samples import EngineCounters
 from ddtui.engines.sglang import SGLANG
-from ddtui.engines.sglang.endpoints import NotUnderstood, parse_model_info, parse_models
+from ddtui.engines.sglang.endpoints import NotUnderstood, parse_models
 from tests.unit.engines.captures import FOLDER, text_of
 
 INFOS = sorted(path.name for path in FOLDER.glob("*server_info.txt"))
@@ -145,11 +145,8 @@ def test_loads_of_two_replicas() -> None:
     )
 
 
-def test_models_and_model_info() -> None:
+def test_models() -> None:
     assert parse_models(text_of("sglang-base.after.v1_models.txt")) == "models/tiny-qwen3"
-    described = parse_model_info(text_of("sglang-base.after.model_info.txt"))
-    assert described["model_type"] == "qwen3"
-    assert "architectures" not in described
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"\xff\xfe", b"{", b"null", b"1"])

@@ -145,7 +145,7 @@ def test_one_like_another_one(queue: Queue, store: Store) -> None:
     assert (like.hypothesis, like.sweep, like.note) == ("h", "s", "")
     other = queue.draft_like(old.id, Request(knobs={"budget": 5}), hypothesis="new")
     assert (other.title, other.match, other.hypothesis) == ("four: budget 5", None, "new")
-    again = queue.again(old.id, Place("first"))
+    (again,) = queue.add([queue.draft_like(old.id)], Place("first"))
     assert (again.state, again.attempts, again.request) == (State.PENDING, 0, old.request)
 
 

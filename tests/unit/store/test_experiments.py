@@ -111,7 +111,6 @@ def test_hosts_and_simulated_ones_never_mix(store: Store) -> None:
         kept.move("a", Place("before", "b"))
     kept.change_settings("ct200", simulated=True, paused=True)
     assert not kept.settings("ct200", simulated=False).paused
-    assert kept.of_sweep("ct200", "s", simulated=False) == []
     assert kept.beginning("c", "ct200", simulated=False) == []
     assert kept.clear("other", simulated=True, who="w", at=1.0, only=None) == []
     assert claim(store) is not None
@@ -317,7 +316,6 @@ def test_only_ended_ones_are_cleared(store: Store) -> None:
     assert ids(store) == "bc"
     everything = kept.queue("ct200", simulated=False, cleared=True)
     assert [(each.id, each.cleared) for each in everything][-1] == ("a", True)
-    assert len(kept.of_sweep("ct200", "s", simulated=False)) == 3
 
 
 # ---- measurements -------------------------------------------------------------------------------
