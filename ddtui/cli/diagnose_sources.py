@@ -29,6 +29,7 @@ from ddtui.config.hosts import HostTarget
 from ddtui.core.diagnosis import LogExamination
 from ddtui.core.engine import Engine
 from ddtui.core.examination import Diagnosis
+from ddtui.core.log_wrapping import Wrapping
 from ddtui.core.samples import JournalLine, UnitStatus
 from ddtui.engines import dialect_of_log
 from ddtui.engines.sglang import SGLANG
@@ -235,5 +236,7 @@ async def _start_before(host: Host, scope: str, name: str, engine: Engine) -> Di
 
 
 def _take(examination: LogExamination, entries: Iterable[bytes]) -> None:
-    for line in JournalReader().read(list(entries)).lines:
-        examination.take(line)
+    wrapping = Wrapping()
+    for entry in JournalReader().read(list(entries)).lines:
+        for line in wrapping.lines(entry):
+            examination.take(line)

@@ -22,6 +22,7 @@ import msgspec
 
 from ddtui.collect.journal_entries import JournalReader
 from ddtui.core.journal_text import split_message
+from ddtui.core.log_wrapping import Wrapping
 from ddtui.core.samples import JournalLine
 from ddtui.core.text import clean
 
@@ -31,6 +32,7 @@ LONGEST_LINE = 1 << 18
 TEXT_LIMIT = 48 * 1024
 KERNEL_KEPT = 500
 _HEAD = 8192
+_FEW = 0.3
 _ODD_SHARE = 0.05
 """Share of control characters in the beginning above which it is no text."""
 
@@ -87,6 +89,28 @@ _OTHER_FORMATS = {
 """How an entry begins in journalctl's other formats (journalctl(1), `--output=`)."""
 
 
+class _Written(msgspec.Struct):
+    """A line of a log of which each line is an object: docker's files, collectors' exports."""
+
+    log: object = None
+    message: object = None
+    line: object = None
+    text_payload: object = msgspec.field(name="textPayload", default=None)
+    msg: object = None
+    text: object = None
+    time: object = None
+    timestamp: object = None
+
+    def words(self) -> str:
+        """What the program wrote."""
+        names = (self.log, self.message, self.line, self.text_payload, self.msg, self.text)
+        return next((each for each in names if isinstance(each, str)), "")
+
+    def stamp(self) -> str:
+        """When it wrote that, if the time is written out."""
+        return next((each for each in (self.time, self.timestamp) if isinstance(each, str)), "")
+
+
 class _Origin(msgspec.Struct):
     """The fields of a journal entry that say whose it is."""
 
@@ -99,6 +123,7 @@ class _Origin(msgspec.Struct):
 
 
 _origin = msgspec.json.Decoder(_Origin)
+_written = msgspec.json.Decoder(_Written)
 
 
 class SavedLog:
@@ -122,6 +147,9 @@ class SavedLog:
         self._pid: int | None = None
         self._unit_of_last = ""
         self._is_saved = False
+        self._outer, self._inner = Wrapping(), Wrapping()
+        """What stands before the lines, and before the messages of the journal's lines."""
+        self._begun = ""
 
     def lines(self) -> Iterator[JournalLine]:
         """The lines of engine and service manager. Raises NotALog, OSError."""
@@ -192,6 +220,9 @@ class SavedLog:
             origin = _origin.decode(raw)
         except msgspec.DecodeError:
             return
+        if origin.message is None and "MESSAGE" not in text:
+            yield from self._of_object(_written.decode(raw))
+            return
         if origin.transport == "kernel":
             if isinstance(origin.message, str):
                 self.kernel.append(origin.message)
@@ -202,7 +233,19 @@ class SavedLog:
             return
         if not about:
             self._unit_of_last = name
-        yield from self._reader.read([raw]).lines
+        for line in self._reader.read([raw]).lines:
+            yield from self._inner.lines(line)
+
+    def _of_object(self, written: _Written) -> Iterator[JournalLine]:
+        """A line of another log of objects. Docker cuts long ones: all but the last end nowhere."""
+        self._stamp = _seconds(written.stamp()[:19]) or self._stamp
+        words = self._begun + written.words()
+        self._begun = ""
+        if isinstance(written.log, str) and not words.endswith("\n"):
+            self._begun = words[:LONGEST_LINE]
+            return
+        for line in words.splitlines():
+            yield from self._plain(line)
 
     def settle_unit(self) -> None:
         """Take the unit of the line read last for the engine's: others' lines are passed over."""
@@ -215,6 +258,7 @@ class SavedLog:
             text = _COLOUR.sub("", text)
         if text.startswith("-- ") or (text.startswith("# ") and self._is_saved):
             return  # journalctl's own: `-- Boot 3f... --`, `-- No entries --`; the log screen's
+        text = self._unwrapped(text)
         manager = False
         saved = _SAVED.match(text)
         if saved is not None:
@@ -234,11 +278,19 @@ class SavedLog:
                     self._pid = int(prefix["pid"]) if prefix["pid"] else None
                 if not self._wanted(ident, text, manager=manager):
                     return
+                text = text if manager else self._inner.strip(text)
             else:
-                text = self._own_stamp(text)
+                text = self._inner.strip(self._own_stamp(text))
         else:
             self._stamp = _seconds(text[1:20].replace(" ", "T")) or self._stamp
         yield from self._split(text, manager=manager)
+
+    def _unwrapped(self, text: str) -> str:
+        """A line without what a container, a pager or a mail put before it."""
+        known = (_PREFIX, _SAVED, _CONTAINER)
+        if not self._outer.settled and any(form.match(text) is not None for form in known):
+            return text
+        return self._outer.strip(text)
 
     def _saved(self, stamp: re.Match[str], text: str) -> Iterator[JournalLine]:
         """A line that the log screen saved. Systemd's are known by their words."""
@@ -326,6 +378,10 @@ def _decoder_for(head: bytes) -> codecs.IncrementalDecoder:
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return codecs.getincrementaldecoder("utf-16")("replace")
     beginning = head[:_HEAD]
+    zeros = [beginning[n::2].count(0) * 2 / len(beginning) for n in (0, 1)]
+    if min(zeros) < _FEW and max(zeros) > 1 - _FEW:  # of two bytes each, without a mark
+        order = "le" if zeros[1] > zeros[0] else "be"
+        return codecs.getincrementaldecoder(f"utf-16-{order}")("replace")
     odd = sum(1 for byte in beginning if byte < 32 and byte not in b"\t\n\r\x1b\x08\x0c")
     if odd > _ODD_SHARE * len(beginning):
         raise NotALog(

@@ -144,6 +144,10 @@ def _first_root(case: Case) -> Fault | None:
         for seen in each.all()
     }
     roots = [fault for fault in case.faults if not fault.wrapper and fault.number not in wrappers]
+    if not roots:
+        # What it follows from may stand before the log's beginning: better than nothing.
+        told = {seen.number for each in case.sightings for seen in each.all()}
+        roots = [fault for fault in case.faults if fault.number not in told]
     if case.was_ready and case.decided is not None:
         # A process says that it failed, and then prints the traceback of it.
         later = [fault for fault in roots if fault.number >= case.decided.number]

@@ -114,6 +114,8 @@ class Failed(EngineEvent, frozen=True, tag=True):
     message: str
     wrapper: bool = False
     """True when the line only reports that something else failed."""
+    ends_process: bool = False
+    """The process that wrote it is gone, whatever others write afterwards."""
 
 
 AnyEvent = (

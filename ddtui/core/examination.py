@@ -26,6 +26,7 @@ from ddtui.core.events import (
     PhaseBegan,
     PhaseEnded,
     PortOpened,
+    Prefilled,
 )
 from ddtui.core.load_phases import PhaseTimeline
 from ddtui.core.samples import JournalLine, UnitStatus
@@ -39,6 +40,10 @@ ACCEPTANCE_LINES = 5
 """Decode lines that a judgement of the acceptance length needs at least."""
 BEFORE_THE_END = 30.0
 """Seconds before an engine that was ready died: what failed earlier was survived."""
+
+SERVING = 3
+"""Prefill batches, in a log that shows nothing of a start, after which the engine was ready before
+its first line: one may be the engine's own warm-up. A decode line tells as much alone."""
 
 Scalar = str | int | float | bool | None
 
@@ -110,6 +115,10 @@ class Examination:
         self._config: dict[str, Scalar] = {}
         self._decode = DecodeFigures()
         self._fired_up: Seen | None = None
+        self._is_start_seen = False
+        self._batches = 0
+        self._joined = False
+        """The log begins when the engine was serving already."""
         self._draining: float | None = None
         self._faults: list[Fault] = []
         self._has_ranks = False
@@ -232,6 +241,8 @@ class Examination:
     def _take_event(self, event: AnyEvent) -> None:
         timeline = self._timeline
         assert timeline is not None  # noqa: S101  # set by take
+        if isinstance(event, (PhaseBegan, PhaseEnded, PortOpened, Configured)):
+            self._is_start_seen = True
         match event:
             case PhaseBegan():
                 self._survived(event)
@@ -255,16 +266,31 @@ class Examination:
                     timeline.tp = _tp(self._config)
             case Decoded():
                 self._decode.add(event)
+                self._serves(SERVING)
+            case Prefilled():
+                self._serves(1)
             case Failed():
                 self._add_fault(event)
             case _:
                 pass
+
+    def _serves(self, batches: int) -> None:
+        """Batches were run. Without a start before them, the engine was ready when they began."""
+        if self._is_start_seen or self._fired_up is not None or self._decided is not None:
+            return
+        self._batches += batches
+        if self._batches >= SERVING:
+            self._joined = True
+            self._fired_up = Seen(self.lines, self._stamp, "", "", Place.ENGINE)
+            self.revision += 1
 
     def _add_fault(self, event: Failed) -> None:
         if len(self._faults) >= FAULTS_KEPT:
             if self._fired_up is None or self._decided is not None:
                 return
             del self._faults[0]
+        if event.ends_process and self._decided is None and self._draining is None:
+            self._decided = Seen(self.lines, event.stamp, event.message, "", Place.ENGINE)
         self._faults.append(
             Fault(self.lines, event.stamp, event.message, event.rank, event.wrapper)
         )
@@ -377,12 +403,15 @@ class Examination:
         timeline = self._timeline
         if timeline is None:
             return ()
+        if self._joined:
+            return (PhaseSpan(Phase.READY.value, None, self._draining or ended),)
         spans = [
-            PhaseSpan(stretch.phase.value, stretch.began or None, stretch.ended)
+            PhaseSpan(stretch.phase.value, stretch.began or None, stretch.ended or None)
             for stretch in timeline.stretches
         ]
         if timeline.ready_at is not None:
-            spans.append(PhaseSpan(Phase.READY.value, timeline.ready_at, self._draining or ended))
+            end = self._draining or ended
+            spans.append(PhaseSpan(Phase.READY.value, timeline.ready_at or None, end))
         return tuple(spans)
 
     def _notes(self, unit: UnitStatus | None) -> Iterable[Note]:

@@ -10,14 +10,22 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+import msgspec
+
 from ddtui.core.events import Failed
 from ddtui.core.redact import safe_text
-from ddtui.engines.sglang.log_lines import EXCEPTION_NAME, Message, without_torch_rank
+from ddtui.engines.sglang.log_lines import (
+    CERTAIN_EXCEPTION,
+    EXCEPTION_NAME,
+    Message,
+    without_torch_rank,
+)
 
 TRACEBACK = "Traceback (most recent call last):"
 _LONGEST_TRACEBACK = 2000
 _LONGEST_MESSAGE = 1000
 _LONGEST_NAME = 200
+_LONGEST_CODE = 200
 _MOST_PROCESSES = 256
 _HARMLESS_FOR = 5.0
 """Seconds between two lines of one such report, at most."""
@@ -31,6 +39,13 @@ WRAPPERS = (
 )
 """Beginnings of stamped messages that report a failure whose cause is told elsewhere."""
 
+_FRAME = re.compile(r"  File \".{1,400}\", line \d{1,7}, in ")
+"""A frame of a traceback: such a line without a header before it is of one that was cut off."""
+
+_KERNEL_FAILED = "triton.compiler.errors.CompilationError: at "
+_WITHIN_KERNEL = re.compile(r"[A-Z]\w{0,80}(?:Error|Exception)\(")
+"""What is wrong with a Triton kernel, told after the code that the exception's message quotes."""
+
 _ORDERLY = ("KeyboardInterrupt", "SystemExit", "CancelledError", "GeneratorExit")
 """Exceptions by which a process that was told to stop ends."""
 
@@ -39,8 +54,12 @@ _REFUSED = re.compile(
 )
 """argparse: `sglang serve: error: unrecognized arguments: --x`; `launch_server.py: error: ...`."""
 
-_KILLED = re.compile(r"(?:[\w./-]{1,200}: line \d+: +\d+ )?Killed(?:\s|$)")
-"""A shell's word on a process that somebody ended with SIGKILL, the kernel out of memory say."""
+_ENDED = re.compile(
+    r"^(?:[\w./-]{1,200}: line \d+: +\d+ )?Killed(?:\s|$)|^zsh: killed "
+    r"|resource_tracker: There appear to be \d+ leaked"
+)
+"""Words on processes that have ended: a shell's, when somebody sent SIGKILL (the kernel out of
+memory, say), and Python's, which follow the end of those that it cleans up after."""
 
 
 @dataclass
@@ -49,6 +68,10 @@ class _Process:
 
     open: bool = False
     """Between a traceback's header and its last line."""
+    is_headless: bool = False
+    """The header was not seen: only the usual names of exceptions are believed."""
+    code: str = ""
+    """The line of code that the traceback quoted last."""
     lines: int = 0
     rank: str = ""
     harmless_until: float = 0.0
@@ -56,6 +79,13 @@ class _Process:
     is_consequence: bool = False
     """The next traceback is said to be caused by the one before it."""
     printed_usage: bool = False
+    of_kernel: bool = False
+    """Within the message of an exception that quotes a Triton kernel."""
+
+    def begin(self, rank: str = "", *, is_headless: bool = False) -> None:
+        """A traceback begins."""
+        self.open, self.is_headless, self.lines, self.code = True, is_headless, 0, ""
+        self.rank = rank
 
     def is_harmless(self, stamp: float) -> bool:
         """Whether this is about something that does not end the engine. A chain keeps it so."""
@@ -79,7 +109,7 @@ class Failures:
     def began(self, pid: int | None, rank: str = "") -> None:
         """A stamped line ended in a traceback's header."""
         process = self._process(pid)
-        process.open, process.lines, process.rank = True, 0, rank
+        process.begin(rank)
         process.harmless_until, process.is_consequence = 0.0, False
 
     def expect_harmless(self, pid: int | None, stamp: float) -> None:
@@ -91,9 +121,14 @@ class Failures:
         text = without_torch_rank(text)
         process = self._process(pid)
         if text.startswith(TRACEBACK):
-            process.open, process.lines = True, 0
+            process.begin(process.rank if process.open else "")
         elif process.open:
             return self._within(text, stamp, process)
+        elif process.of_kernel and _WITHIN_KERNEL.match(text) is not None:
+            process.of_kernel = False
+            return failed(text, stamp)
+        elif text.startswith("  File ") and _FRAME.match(text) is not None:
+            process.begin(is_headless=True)
         elif text.startswith("The above exception was the direct cause"):
             process.is_consequence = True
         elif text.startswith("Exception ignored in"):
@@ -102,12 +137,8 @@ class Failures:
             process.printed_usage = True
         elif ": error: " in text[:260]:
             return self._refused(text, stamp, process)
-        elif text.startswith(("terminate called", "Fatal Python error:")):
-            return failed(text, stamp, wrapper=text.startswith("terminate"))
-        elif text.startswith("  what():"):
-            return failed(text[9:], stamp)
-        elif _KILLED.match(text) is not None:
-            return failed(text, stamp, wrapper=True)
+        else:
+            return _last_words(text, stamp)
         return None
 
     def _within(self, text: str, stamp: float, process: _Process) -> Failed | None:
@@ -115,16 +146,23 @@ class Failures:
         if process.lines > _LONGEST_TRACEBACK:
             process.open = False
         if not text or text[0].isspace():
+            if text.startswith("    ") and text.strip(" ~^"):
+                process.code = text.strip()[:_LONGEST_CODE]
             return None
         name = text[:_LONGEST_NAME].partition(":")[0]
         if EXCEPTION_NAME.fullmatch(name) is None:
             return None  # another process's line, written into the middle
+        if process.is_headless and CERTAIN_EXCEPTION.match(text) is None:
+            return None
         process.open = False
+        if text.strip() in ("AssertionError", "AssertionError:") and process.code:
+            text = f"AssertionError: {process.code}"  # it says nothing itself
         is_consequence, process.is_consequence = process.is_consequence, False
         rank, process.rank = process.rank, ""
+        process.of_kernel = text.startswith(_KERNEL_FAILED)
         if process.is_harmless(stamp) or name.rpartition(".")[2] in _ORDERLY:
             return None
-        return failed(text, stamp, rank, wrapper=is_consequence)
+        return failed(text, stamp, rank, wrapper=is_consequence or process.of_kernel)
 
     def _refused(self, text: str, stamp: float, process: _Process) -> Failed | None:
         match = _REFUSED.match(text)
@@ -134,6 +172,19 @@ class Failures:
         if not own and not process.printed_usage:
             return None
         return failed(match["message"], stamp)
+
+
+def _last_words(text: str, stamp: float) -> Failed | None:
+    """What C++, the interpreter or a shell say of a process that ends."""
+    if text.startswith("terminate called"):
+        return failed(text, stamp, wrapper=True)
+    if text.startswith("Fatal Python error:"):
+        return msgspec.structs.replace(failed(text, stamp), ends_process=True)
+    if text.startswith("  what():"):
+        return failed(text[9:], stamp)
+    if _ENDED.search(text[:_LONGEST_MESSAGE]) is not None:
+        return failed(text, stamp, wrapper=True)
+    return None
 
 
 class StampedTracebacks:

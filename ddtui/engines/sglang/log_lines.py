@@ -2,7 +2,8 @@
 
 Scheduler processes write `[2026-09-22 17:27:12 TP0] message` (with `.123` after the seconds when
 SGLANG_LOG_MS is set) and no level; uvicorn's lines carry `INFO:` and the like behind the same
-stamp. Progress bars, Python warnings, tracebacks, argparse and C++ write bare lines.
+stamp, and some versions write `INFO engine.py:156: ` there. Progress bars, Python warnings,
+tracebacks, argparse and C++ write bare lines.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _TORCH_RANK = re.compile(r"\[(rank\d+)\]:\s?")
 
 EXCEPTION_NAME = re.compile(r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|\w*error|timeout)")
 """What the last line of a traceback begins with: a class name with its module."""
-_CERTAIN_EXCEPTION = re.compile(
+CERTAIN_EXCEPTION = re.compile(
     r"(?:[A-Za-z_]\w*\.){0,12}\w{0,80}(?:Error|Exception|Interrupt|ExceptionGroup)(?:: |$)"
 )
 """The same without a traceback's header before it, where only the usual names are believed."""
@@ -78,8 +79,16 @@ _POLLED = re.compile(
 )
 
 
+FIRED_UP = ("The server is fired up", "INFO:     The server is fired up")
+"""The second where several tokenizer processes serve."""
+
 PLAIN_START = 22
 """Where the message begins in a line without fractions of a second and without a rank."""
+
+
+_LEVELS = {"DEBU", "INFO", "WARN", "ERRO", "CRIT"}
+_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) [\w.]{1,80}\.py:\d{1,6}: ")
+"""What some versions write behind the stamp: `[...] INFO engine.py:156: server_args=...`."""
 
 
 class Message(NamedTuple):
@@ -97,23 +106,38 @@ _SERVER_ERROR = re.compile(r'HTTP/[\d.]{1,4}" 5\d\d')
 
 
 def message_start(text: str) -> int:
-    """Offset of the message behind the stamp, or -1 for a line without one."""
-    if len(text) < PLAIN_START or text[0] != "[" or text[5] != "-" or text[14] != ":":
+    """Offset of the message behind the stamp and what follows it, or -1 for a line without one."""
+    close = _stamp_end(text)
+    if close < 0:
         return -1
-    if text[20] == "]":
-        return PLAIN_START
-    close = text.find("]", 20, 120)
-    if close < 0 or _rank(text[20:close]) is None:
+    start = close + 2
+    if text[start : start + 4] in _LEVELS and (level := _LEVEL.match(text, start)) is not None:
+        return level.end()
+    return start
+
+
+def _stamp_end(text: str) -> int:
+    """Where the stamp's closing bracket stands, or -1 for a line without one."""
+    if len(text) < PLAIN_START or text[0] != "[":
         return -1
-    return close + 2
+    if text[5] == "-" and text[14] == ":":
+        seconds = 20
+    elif text[3] == ":" and text[6] == ":" and text[1:3].isdigit():
+        seconds = 9  # before 0.4 there was no date
+    else:
+        return -1
+    if text[seconds] == "]":
+        return seconds
+    close = text.find("]", seconds, seconds + 100)
+    return close if close >= 0 and _rank(text[seconds:close]) is not None else -1
 
 
 def rank_of(text: str) -> str:
     """Rank prefix of a line (`TP0`, `DP0 TP1 EP1`, torch's `rank0`), or an empty string."""
-    start = message_start(text)
-    if start > PLAIN_START:
-        return _rank(text[20 : start - 2]) or ""
-    if start < 0 and text.startswith("[rank"):
+    close = _stamp_end(text)
+    if close >= 0:
+        return _rank(text[20 if text[5] == "-" else 9 : close]) or ""
+    if text.startswith("[rank"):
         match = _TORCH_RANK.match(text)
         return match.group(1) if match is not None else ""
     return ""
@@ -148,7 +172,7 @@ def announces(text: str) -> Phase | None:
     if text.startswith("INFO:     Uvicorn running on "):
         return Phase.WARMUP
     start = message_start(text)
-    if start >= 0 and text.startswith("The server is fired up", start):
+    if start >= 0 and text.startswith(FIRED_UP, start):
         return Phase.READY
     return None
 
@@ -172,6 +196,9 @@ def severity(text: str, priority: int | None) -> str:
     start = message_start(text)
     if start < 0:
         return _bare_severity(without_torch_rank(text))
+    level = _LEVEL.match(text, _stamp_end(text) + 2)
+    if level is not None and level["level"] != "INFO":
+        return level["level"].lower().replace("critical", "error")
     return _stamped_severity(text[start : start + _HEAD])
 
 
@@ -195,7 +222,7 @@ def _bare_severity(text: str) -> str:
     head = text[:_HEAD]
     if head.startswith(_BARE_NOISE) or BAR.match(head):
         return "debug"
-    if head.startswith(_BARE_FAILURES) or _CERTAIN_EXCEPTION.match(head) or ": error: " in head:
+    if head.startswith(_BARE_FAILURES) or CERTAIN_EXCEPTION.match(head) or ": error: " in head:
         return "error"
     if head[:2] in ("[E", "[F") and head[2:6].isdigit():
         return "error"

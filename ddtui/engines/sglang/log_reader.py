@@ -25,7 +25,13 @@ from ddtui.engines.sglang import batches
 from ddtui.engines.sglang.arguments import Scalar, read_arguments, read_pairs
 from ddtui.engines.sglang.bars import Bar, read_bar
 from ddtui.engines.sglang.failures import TRACEBACK, WRAPPERS, Failures, StampedTracebacks, failed
-from ddtui.engines.sglang.log_lines import PLAIN_START, Message, message_start, rank_of
+from ddtui.engines.sglang.log_lines import (
+    FIRED_UP,
+    PLAIN_START,
+    Message,
+    message_start,
+    rank_of,
+)
 from ddtui.engines.sglang.phases import Phases
 
 _Handler = Callable[[Message], Iterable[AnyEvent]]
@@ -55,10 +61,10 @@ class SGLangLogReader:
             return self._bare(line)
         for phrase, handler in self._handlers.get(text[start : start + _KEY], ()):
             if text.startswith(phrase, start):
-                rank = rank_of(text) if start > PLAIN_START else ""
+                rank = rank_of(text) if start != PLAIN_START else ""
                 return handler(Message(text[start:], line.stamp, rank, line.pid))
         if self._stamped.open or text.startswith(TRACEBACK, start):
-            rank = rank_of(text) if start > PLAIN_START else ""
+            rank = rank_of(text) if start != PLAIN_START else ""
             return self._stamped.read(Message(text[start:], line.stamp, rank, line.pid))
         return ()
 
@@ -88,7 +94,7 @@ class SGLangLogReader:
             ("Engine startup timings", _timings),
             ("INFO:     Uvicorn running on ", self._port_opened),
             ("INFO:     Shutting down", self._drain),
-            ("The server is fired up", self._fired_up),
+            *((phrase, self._fired_up) for phrase in FIRED_UP),
             ("SIGTERM received", self._drain),
             ("Gracefully exiting", self._drain),
             ("ERROR:    [Errno ", _uvicorn_error),

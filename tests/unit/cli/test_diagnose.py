@@ -183,12 +183,12 @@ def test_the_log_that_ddtui_saves_tells_what_the_original_does(
 
 
 def test_a_log_in_an_unknown_form_says_so(run: Run, tmp_path: Path) -> None:
-    file = tmp_path / "compose.log"
+    file = tmp_path / "strange.log"
     lines = CAPTURE.read_text().splitlines()
-    file.write_text("".join(f"engine-1  | {line}\n" for line in lines))
+    file.write_text("".join(f"~engine~ {line}\n" for line in lines))
     result = run("diagnose", str(file))
     assert result.exit_code == ExitCode.NOT_A_LOG
-    assert "a form that is not known: engine-1  | [" in result.stderr
+    assert "a form that is not known: ~engine~ [" in result.stderr
 
 
 def test_when_and_how_a_ready_engine_ended(run: Run, tmp_path: Path) -> None:

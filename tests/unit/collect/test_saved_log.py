@@ -244,3 +244,41 @@ def test_what_the_log_screen_saves_is_read_again(tmp_path: Path) -> None:
         (line.text, line.from_manager) for line in kept
     ]
     assert [line.stamp for line in lines[:3]] == [1795972846.0, 1795972847.0, 1795972848.0]
+
+
+# ---- other forms ---------------------------------------------------------------------------------
+
+
+def test_a_file_of_dockers_own() -> None:
+    entries = [
+        {"log": MESSAGE + "\n", "stream": "stderr", "time": "2026-11-29T17:20:47.5Z"},
+        {"log": "cut after ", "stream": "stderr", "time": "2026-11-29T17:20:48Z"},
+        {"log": "16 KiB\n", "stream": "stderr", "time": "2026-11-29T17:20:48Z"},
+        {"log": "\n", "stream": "stderr", "time": "2026-11-29T17:20:49Z"},
+        {"log": "bare\n", "stream": "stderr", "time": "2026-11-29T17:20:50Z"},
+    ]
+    lines, _ = read("".join(json.dumps(entry) + "\n" for entry in entries))
+    assert [line.text for line in lines] == [MESSAGE, "cut after 16 KiB", "bare"]
+    assert lines[2].stamp - lines[0].stamp == 3.0
+
+
+@pytest.mark.parametrize("key", ["message", "msg", "line", "textPayload", "text"])
+def test_exports_of_log_collectors(key: str) -> None:
+    entry = {key: MESSAGE, "timestamp": "2026-11-29T17:20:47Z", "level": "info"}
+    assert texts(json.dumps(entry) + "\nplain\n") == [MESSAGE, "plain"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_two_bytes_a_character(encoding: str) -> None:
+    assert texts(f"{MESSAGE}\r\nnext\r\n".encode(encoding)) == [MESSAGE, "next"]
+
+
+def test_wrapped_lines_within_the_journal() -> None:
+    prefix = "Nov 29 17:20:47 ct200 docker[7]: "
+    assert texts(f"{prefix}engine-1  | {MESSAGE}\n{prefix}engine-1  | x\n") == [MESSAGE, "x"]
+
+
+def test_the_inner_stamp_of_a_wrapped_line_counts() -> None:
+    lines, _ = read(f"engine-1  | {MESSAGE}\n")
+    plain, _ = read(f"{MESSAGE}\n")
+    assert lines == plain

@@ -429,3 +429,142 @@ def test_no_log_is_an_error_and_a_cause_is_always_told(lines: list[JournalLine])
     if found.cause is not None:
         assert found.cause.title
         assert "unknown error" not in found.cause.title.lower()
+
+
+# ---- logs that begin late ----------------------------------------------------------------------
+
+DECODE = (
+    "Decode batch, #running-req: 1, #token: 640, token usage: 0.00, accept len: 3.20, "
+    "cuda graph: True, gen throughput (token/s): 190.00, #queue-req: 0"
+)
+PREFILL = "Prefill batch, #new-seq: 1, #new-token: 512, #cached-token: 0, #running-req: 0"
+
+
+def test_a_log_of_nothing_but_requests_is_of_an_engine_that_is_ready() -> None:
+    log = Log().say(DECODE, "TP0").say(DECODE, "TP0", after=2)
+    found = diagnose(log.lines, engine=SGLANG)
+    assert (found.ready, found.failed, found.decode.count) == (True, False, 2)
+    assert [(phase.name, phase.start, phase.end) for phase in found.phases] == [
+        ("ready", None, None)
+    ]
+
+
+def test_prefill_batches_alone_tell_the_same_once_they_are_no_warm_up() -> None:
+    log = Log().say(PREFILL)
+    assert not diagnose(log.lines, engine=SGLANG).ready
+    log.say(PREFILL).say(PREFILL)
+    assert diagnose(log.lines, engine=SGLANG).ready
+
+
+def test_batches_of_a_start_do_not_make_it_ready() -> None:
+    log = Log().say("Load weight begin. avail mem=90.00 GB")
+    for _ in range(5):
+        log.say(PREFILL).say(DECODE)
+    assert not diagnose(log.lines, engine=SGLANG).ready
+
+
+def test_what_ended_a_log_that_began_late() -> None:
+    log = Log().say(DECODE).say(f"Scheduler hit an exception: {HEADER}", after=5)
+    log.bare('  File "x.py", line 1, in f', "RuntimeError: the end").say(SIGQUIT, after=1)
+    found = diagnose(log.lines, engine=SGLANG)
+    assert (found.ready, found.failed) == (False, True)
+    assert found.cause is not None
+    assert found.cause.title == "RuntimeError: the end"
+
+
+# ---- the end -----------------------------------------------------------------------------------
+
+TRACKER = (
+    "/x/resource_tracker.py:279: UserWarning: resource_tracker: There appear to be 1 leaked "
+    "shared_memory objects to clean up at shutdown"
+)
+
+
+def test_a_start_that_ends_without_a_word_has_failed() -> None:
+    log = Log().say("Load weight begin. avail mem=90.00 GB").bare(TRACKER)
+    found = diagnose(log.lines, engine=SGLANG)
+    assert (found.ready, found.failed) == (False, True)
+    assert found.cause is not None
+    assert found.cause.id == "ended-without-a-word"
+
+
+def test_a_helper_that_ends_during_a_start_does_not_end_it() -> None:
+    log = Log().say("Load weight begin. avail mem=90.00 GB").bare(TRACKER)
+    log.say("INFO:     Uvicorn running on http://127.0.0.1:30000 (Press CTRL+C to quit)")
+    assert not diagnose(log.lines, engine=SGLANG).failed
+    log.say(UP).bare(TRACKER)
+    found = diagnose(log.lines, engine=SGLANG)
+    assert (found.ready, found.failed) == (True, False)
+
+
+def test_an_engine_that_was_killed_when_it_was_ready_is_not_ready() -> None:
+    log = Log().say(UP).say(DECODE, after=5).bare("Killed")
+    found = diagnose(log.lines, engine=SGLANG)
+    assert (found.ready, found.failed) == (False, True)
+    assert found.cause is not None
+    assert found.cause.id == "killed"
+
+
+def test_an_engine_that_crashed_in_native_code_is_not_ready() -> None:
+    log = Log().say(UP).say(DECODE, after=5).bare("Fatal Python error: Segmentation fault")
+    found = diagnose(log.lines, engine=SGLANG)
+    assert (found.ready, found.failed) == (False, True)
+    assert found.cause is not None
+    assert found.cause.id == "segmentation-fault"
+
+
+def test_where_only_a_consequence_is_left_of_a_log_that_is_told() -> None:
+    log = Log().bare(
+        "The above exception was the direct cause of the following exception:",
+        HEADER,
+        '  File "x.py", line 1, in f',
+        "RuntimeError: it could not be built",
+    )
+    found = diagnose(log.say(SIGQUIT).lines, engine=SGLANG)
+    assert found.cause is not None
+    assert found.cause.title == "RuntimeError: it could not be built"
+
+
+@pytest.mark.parametrize(
+    ("before", "id_"),
+    [
+        ((), "gpu-memory-short"),
+        (("Load weight begin. avail mem=90.00 GB",), "weights-do-not-fit"),
+        (
+            ("Load weight begin. avail mem=90.00 GB", "Load weight end. type=A, avail mem=9 GB"),
+            "gpu-memory-full",
+        ),
+        (("Memory pool end. avail mem=2.00 GB",), "gpu-memory-full"),
+        ((UP,), "gpu-memory-full"),
+    ],
+)
+def test_where_gpu_memory_ran_out(before: tuple[str, ...], id_: str) -> None:
+    log = Log()
+    for text in before:
+        log.say(text)
+    log.say(f"Scheduler hit an exception: {HEADER}", after=1)
+    log.bare("torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.").say(SIGQUIT)
+    found = diagnose(log.lines, engine=SGLANG)
+    assert found.cause is not None
+    assert found.cause.id == id_
+
+
+def test_what_torch_adds_to_every_error_of_cuda_is_no_cause() -> None:
+    log = Log().say(f"Scheduler hit an exception: {HEADER}")
+    log.bare(
+        "RuntimeError: CUDA error: an error of its own",
+        "For debugging consider passing CUDA_LAUNCH_BLOCKING=1",
+        "Compile with `TORCH_USE_CUDA_DSA` to enable device-side assertions.",
+    ).say(SIGQUIT)
+    found = diagnose(log.lines, engine=SGLANG)
+    assert found.cause is not None
+    assert found.cause.title == "RuntimeError: CUDA error: an error of its own"
+
+
+def test_a_graph_that_failed_because_another_rank_is_gone_is_not_told_as_the_graphs() -> None:
+    log = Log().say("Capture cuda graph begin. This can take up to several minutes.", "TP3")
+    log.say(f"Scheduler hit an exception: {HEADER}", "TP3")
+    log.bare("Exception: Capture cuda graph failed: pair.cc:534] Connection closed by peer [::1]:1")
+    found = diagnose(log.say(SIGQUIT).lines, engine=SGLANG)
+    assert found.cause is not None
+    assert found.cause.id == NOT_IN_LOG

@@ -257,3 +257,56 @@ def test_no_line_is_an_error(text: str) -> None:
 def test_random_bytes_are_no_error(data: bytes) -> None:
     events_of(data.decode("utf-8", "replace"))
     events_of("[2026-09-22 17:27:12 TP0] " + data.decode("latin-1"))
+
+
+def test_a_traceback_whose_header_was_cut_off() -> None:
+    assert told(
+        "    self.run()",
+        '  File "/x/scheduler.py", line 6371, in run_scheduler_process',
+        "    scheduler = Scheduler(",
+        "Killed by nobody: no exception's usual name",
+        "ValueError: no",
+        "ValueError: not in a traceback any more",
+    ) == ["failed ValueError: no"]
+
+
+def test_an_assertion_without_words_is_told_by_its_code() -> None:
+    assert told(
+        HEADER,
+        '  File "/x/common.py", line 3767, in pages',
+        "    assert lengths.device == cpu",
+        "           ^^^^^^^^^^^^^^^^^^^^^",
+        "AssertionError",
+    ) == ["failed AssertionError: assert lengths.device == cpu"]
+
+
+def test_a_triton_kernel_that_does_not_compile_is_told_by_what_is_wrong_in_it() -> None:
+    assert told(
+        HEADER,
+        '  File "/x/compiler.py", line 80, in make_ir',
+        "triton.compiler.errors.CompilationError: at 322:24:",
+        "        if width == 2:",
+        "        ^",
+        "AssertionError('initial value for `x` is of type fp16')",
+    ) == [
+        "wrapper triton.compiler.errors.CompilationError: at 322:24:",
+        "failed AssertionError('initial value for `x` is of type fp16')",
+    ]
+
+
+def test_words_on_processes_that_have_ended() -> None:
+    lines = [
+        "Killed",
+        "./serve.sh: line 33: 13293 Killed                     sglang serve --port 1",
+        "zsh: killed     python -m sglang.launch_server",
+        "/x/resource_tracker.py:279: UserWarning: resource_tracker: There appear to be 1 leaked "
+        "semaphore objects to clean up at shutdown",
+    ]
+    assert told(*lines) == [f"wrapper {line}" for line in lines]
+    assert told("Killed? No", "x: line 3: Killed") == []
+
+
+def test_a_fatal_error_of_the_interpreter_ends_its_process() -> None:
+    (event,) = events_of("Fatal Python error: Aborted")
+    assert isinstance(event, Failed)
+    assert event.ends_process

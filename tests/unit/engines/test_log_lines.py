@@ -16,6 +16,12 @@ from tests.unit.engines.captures import text_of
         ("[2026-09-22 17:27:12 ATTN_CP1 MOE_DP0 TP0] x", "ATTN_CP1 MOE_DP0 TP0", "x"),
         ("[2026-09-22 17:27:12.123 TP0] x", "TP0", "x"),
         ("[2026-09-22 17:27:12,123] x", "", "x"),
+        ("[2026-09-22 17:27:12] INFO engine.py:156: x", "", "x"),
+        ("[2026-09-22 17:27:12 TP1] WARNING model_config.py:1098: x", "TP1", "x"),
+        ("[2026-09-22 17:27:12] INFO:     x", "", "INFO:     x"),
+        ("[17:27:12 TP1] a message of 0.3", "TP1", "a message of 0.3"),
+        ("[17:27:12] another message of 0.3", "", "another message of 0.3"),
+        ("[17:27:12 not a rank] x: long enough", "", None),
         ("[rank3]: Traceback (most recent call last):", "rank3", None),
         ("[2026-09-22 17:27:12 not a rank] x", "", None),
         ("[2026-09-22 17:27:12", "", None),
@@ -36,6 +42,9 @@ STAMP = "[2026-09-22 17:27:12 TP0] "
 @pytest.mark.parametrize(
     ("line", "severity"),
     [
+        ("[2026-09-22 17:27:12] WARNING server_args.py:1359: Mixed chunk is off", "warning"),
+        ("[2026-09-22 17:27:12] ERROR scheduler.py:10: it is over", "error"),
+        ("[2026-09-22 17:27:12] INFO engine.py:156: server_args=ServerArgs(a=1)", "info"),
         (STAMP + "Scheduler hit an exception: Traceback (most recent call last):", "error"),
         (
             STAMP + "Received sigquit from a child process. It usually means the child failed.",
