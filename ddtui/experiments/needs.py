@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -11,7 +11,7 @@ from ddtui.bench.progress import Progress
 from ddtui.control.carrying_out import Watching
 from ddtui.control.controller import Controller
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.experiment import Experiment, QueueSettings, Step
+from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings, Step
 from ddtui.core.measurement import Cell, CodingResult, Measurement, MeasurementState
 from ddtui.hosts.base import Host, Port, Receiver
 from ddtui.store.lock_wait import LockWait
@@ -28,6 +28,10 @@ class Queue(Protocol):
         ...
 
     def queue(self, host: str, *, simulated: bool, cleared: bool = False) -> list[Experiment]:
+        """See Experiments."""
+        ...
+
+    def has_any(self, host: str, states: Iterable[ExperimentState], *, simulated: bool) -> bool:
         """See Experiments."""
         ...
 

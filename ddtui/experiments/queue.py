@@ -110,10 +110,11 @@ class Queue:
                 f"the queue of {self.host} has no place {clean(word, 40)}: {count}",
                 "See `list`",
             )
-        raise NoSuchExperiment(
-            f"no experiment of {self.host} is meant by {clean(word, 40)!r}",
-            f"Give an id of `list`, its first {SHORTEST_PREFIX} or more characters, or a place",
-        )
+        remedy = f"Give an id of `list`, its first {SHORTEST_PREFIX} or more characters, or a place"
+        if plain.isascii() and plain.isdigit():  # it may be an id's beginning
+            remedy += f" ('#{clean(plain, 40)}')"
+        what = f"no experiment of {self.host} is meant by {clean(word, 40)!r}"
+        raise NoSuchExperiment(what, remedy)
 
     def log(self, word: str) -> list[QueueEvent]:
         """What was done to an experiment and which steps were begun, the oldest first."""

@@ -177,7 +177,7 @@ class Runner:
 
     async def _anything(self) -> bool:
         """Whether something is pending, or was left running by a runner that is gone."""
-        return bool(await self._queue.ids(ExperimentState.PENDING, ExperimentState.RUNNING))
+        return await self._queue.has_any(ExperimentState.PENDING, ExperimentState.RUNNING)
 
     def _tell_of_another_hand(self, base: Baseline) -> None:
         """That what waits is made on something else than its queue began with; once."""

@@ -40,6 +40,12 @@ class RunnersQueue:
             self._around.queue.queue, self._host, simulated=self._simulated, cleared=cleared
         )
 
+    async def has_any(self, *states: ExperimentState) -> bool:
+        """Whether something is in one of these states."""
+        return await asyncio.to_thread(
+            self._around.queue.has_any, self._host, states, simulated=self._simulated
+        )
+
     async def ids(self, *states: ExperimentState) -> list[str]:
         """Of those in one of these states."""
         return [each.id for each in await self.experiments() if each.state in states]

@@ -99,6 +99,20 @@ class Experiments:
         """What runs, or was left running by a runner that died. At most one where all is well."""
         return self._some(host, simulated, table.c.state == ExperimentState.RUNNING.value)
 
+    def has_any(self, host: str, states: Iterable[ExperimentState], *, simulated: bool) -> bool:
+        """Whether the queue has something in one of these states that can be read.
+
+        However long the queue is, this reads little of it.
+        """
+        query = select(table).where(
+            table.c.host == host,
+            table.c.simulated == simulated,
+            table.c.cleared.is_(False),
+            table.c.state.in_([each.value for each in states]),
+        )
+        with self._reading("the queue") as connection, connection.execute(query) as rows:
+            return any(experiment_of(row) is not None for row in rows.mappings())
+
     def beginning(self, prefix: str, host: str, *, simulated: bool) -> list[Experiment]:
         """The host's experiments whose ids begin like this, cleared ones too."""
         return self._some(host, simulated, table.c.id.startswith(prefix, autoescape=True))

@@ -128,6 +128,9 @@ def test_experiments_are_found_by_place_and_by_the_beginning_of_their_id(queue: 
     ):
         with pytest.raises(NoSuchExperiment, match=said):
             queue.find(word)
+    with pytest.raises(NoSuchExperiment) as refused:
+        queue.find("9000")  # it would be an id's beginning
+    assert refused.value.remedy.endswith("or a place ('#9000')")
     queue.cancel("1")
     assert queue.find("1").id == "abcd2222"
     assert queue.find("abcd1").state is State.CANCELLED

@@ -100,6 +100,24 @@ def test_an_unreadable_experiment_costs_only_itself(store: Store) -> None:
     assert ids(store) == "bdc"
 
 
+def test_what_cannot_be_read_is_nothing_to_wait_for(store: Store) -> None:
+    """A runner that waited for it would never end."""
+
+    def any_pending(host: str = "ct200") -> bool:
+        return store.experiments.has_any(host, (ExperimentState.PENDING,), simulated=False)
+
+    assert not any_pending()
+    store.experiments.put([experiment("a"), experiment("b", state=ExperimentState.HELD)])
+    assert any_pending()
+    assert not any_pending("other")
+    with store._engine.begin() as connection:
+        connection.execute(update(table).where(table.c.id == "a").values(record={"id": 5}))
+    assert not any_pending()
+    assert claim(store) is None
+    store.experiments.put([experiment("c")])
+    assert any_pending()
+
+
 def test_hosts_and_simulated_ones_never_mix(store: Store) -> None:
     kept = store.experiments
     kept.put([experiment("a")])
