@@ -18,13 +18,13 @@ from ddtui.core.experiment import Experiment, Match, Place
 from ddtui.core.knobs import knob_name
 from ddtui.core.launch import Request, Value
 from ddtui.core.sweep import POLICIES, policy_name
+from ddtui.experiments.kept import MOST_MEASUREMENTS
 from ddtui.experiments.matching import Circumstances
 from ddtui.experiments.matching_like import CannotMatch, matched_like
 from ddtui.experiments.plan_known import circumstances, knobs_known
 from ddtui.experiments.queue import Queue
 from ddtui.store import Store
 
-_MOST_MEASUREMENTS = 500
 """Of a host, that matching looks at; the newest."""
 
 
@@ -71,7 +71,7 @@ def known_of(
     measured = kept.get(experiment.measurement) if experiment.measurement else None
     in_force = queue.settings().in_force
     knobs = knobs_known(experiment, in_force, measured)
-    others = kept.of_host(queue.host, simulated=queue.simulated, most=_MOST_MEASUREMENTS)
+    others = kept.of_host(queue.host, simulated=queue.simulated, most=MOST_MEASUREMENTS)
     return knobs, circumstances(knobs, others, experiment.configuration, in_force.limits)
 
 

@@ -15,69 +15,28 @@ from ddtui.bench.prompts import load_prompts
 from ddtui.cli.live import Watched
 from ddtui.cli.sweep_work import values_on
 from ddtui.control.controller import Controller
-from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.change_record import ChangeRecord
-from ddtui.core.configuration_key import configuration_key
-from ddtui.core.experiment import ENDED, WAITING, Experiment, ExperimentState, QueueSettings
+from ddtui.core.bench_plan import BenchPlan, same_plan
+from ddtui.core.configuration_key import key_of
+from ddtui.core.experiment import WAITING, Experiment, ExperimentState
 from ddtui.core.launch import Launch, Request, Value
-from ddtui.core.load_history import LoadHistory
-from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.core.measurement import Measurement
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.experiments.baseline import made_on, moved_ones
 from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
+from ddtui.experiments.kept import Kept
 from ddtui.experiments.matching import Circumstances
-from ddtui.experiments.order import Item
+from ddtui.experiments.order import Item, item_of
 from ddtui.experiments.plan_known import circumstances, rate_of
+from ddtui.experiments.plan_sweep import AT_ONCE
 from ddtui.hosts.base import HostError
-from ddtui.store import Store
 from ddtui.ui.queue_source import Result
 
-MOST_MEASUREMENTS = 500
 MOST_PLANNED = 24
 """Configurations that are worked out on the host in one go: the next look goes on with the rest."""
-AT_ONCE = 4
 _SOME_PROMPTS = 10
 _LOOKS = 120
 """Looks at what the engine serves that a guess is made of."""
-
-
-class Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store knows of a host."""
-
-    version: int
-    experiments: list[Experiment]
-    """With their secrets: to be planned with, and never shown."""
-    settings: QueueSettings
-    measurements: list[Measurement]
-    """The newest first; whole ones, and those that ended early."""
-    loads: LoadHistory
-    changes: list[ChangeRecord]
-
-    @property
-    def complete(self) -> list[Measurement]:
-        """Those that are whole."""
-        return [each for each in self.measurements if each.state is MeasurementState.COMPLETE]
-
-
-def read_kept(store: Store, host: str, *, simulated: bool) -> Kept:
-    """All of it. Blocks; raises StoreError."""
-    queue = store.experiments
-    # The version first: what changes in between makes it look old, never new.
-    version = queue.version(host, simulated=simulated)
-    return Kept(
-        version=version,
-        experiments=queue.queue(host, simulated=simulated),
-        settings=queue.settings(host, simulated=simulated),
-        measurements=store.measurements.of_host(host, simulated=simulated, most=MOST_MEASUREMENTS),
-        loads=store.loads.history(host, simulated=simulated),
-        changes=store.reconfigurations.history(host, simulated=simulated, most=20),
-    )
-
-
-def key_of(launch: Launch) -> str:
-    """The key of a launch's configuration."""
-    return configuration_key(launch.argv, launch.environment)
 
 
 class Known:
@@ -117,7 +76,7 @@ class Known:
 
     async def eta(self, kept: Kept, left: Callable[[Experiment], float | None]) -> QueueEta:
         """When what runs and waits ends; `left` gives the seconds of one that runs, if known."""
-        going_on = [each for each in kept.experiments if each.state not in ENDED]
+        going_on = kept.going_on
         self._launch = await self._read_launch() or self._launch
         base = made_on(kept.settings, kept.experiments, self._launch) or self._launch
         await self._work_out(going_on, base)
@@ -140,7 +99,8 @@ class Known:
 
         def measuring(experiment_id: str) -> Estimate | None:
             each = by_id[experiment_id]
-            bench = self._bench(each.plan, kept.complete, rate)
+            count = self._count(each.plan)
+            bench = bench_estimate(each.plan, kept.measurements, rate=rate, prompts=count)
             if each.state is not ExperimentState.RUNNING:
                 return bench
             return self._rest(each, load, bench, left(each))
@@ -186,23 +146,7 @@ class Known:
 
     def _item(self, each: Experiment, base: Launch | None) -> Item:
         known = "" if base is None else self._keys.get((_content(each.request), key_of(base)), "")
-        return Item(
-            id=each.id,
-            key=known,
-            running=each.state is ExperimentState.RUNNING,
-            held=each.state is ExperimentState.HELD,
-            fixed=True,
-            loads=not each.reused,
-        )
-
-    def _bench(
-        self, plan: BenchPlan, measurements: Sequence[Measurement], rate: float | None
-    ) -> Estimate | None:
-        nameless = msgspec.structs.replace(plan, name="")
-        same = [
-            each for each in measurements if msgspec.structs.replace(each.plan, name="") == nameless
-        ]
-        return bench_estimate(plan, same, rate=rate, prompts=self._count(plan))
+        return item_of(each, known)
 
     def _rest(
         self,
@@ -289,11 +233,10 @@ def _result(measured: Measurement) -> Result:
 
 def best_of(kept: Kept, running: Experiment, progress: Progress) -> float | None:
     """The most tok/s of all streams that was measured so far of the cell that the bench is at."""
-    plan = msgspec.structs.replace(running.plan, name="")
     rates = [
         cell.total_rate.median
         for each in kept.complete
-        if msgspec.structs.replace(each.plan, name="") == plan
+        if same_plan(each.plan, running.plan)
         for cell in each.cells
         if cell.concurrency == progress.concurrency and cell.total_rate is not None
     ]

@@ -12,12 +12,13 @@ from ddtui.cli.hosted_runner import HostedRunner
 from ddtui.cli.live import Watched
 from ddtui.cli.output import in_local_time
 from ddtui.cli.problems import problem_of
-from ddtui.cli.queue_known import Kept, Known, best_of, read_kept, results_of
+from ddtui.cli.queue_known import Known, best_of, results_of
 from ddtui.control.controller import Controller, operator
 from ddtui.control.lock import lock_holder
 from ddtui.core.experiment import Experiment
 from ddtui.core.samples import LinkState
 from ddtui.experiments.eta import QueueEta
+from ddtui.experiments.kept import Kept, read_kept
 from ddtui.experiments.naming import shown
 from ddtui.experiments.presence import HOST_KEY
 from ddtui.experiments.queue import Queue

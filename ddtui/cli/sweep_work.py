@@ -16,19 +16,18 @@ from ddtui.config.hosts import HostTarget, Reach
 from ddtui.config.load import Loaded
 from ddtui.control.controller import Controller, operator
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.change_record import ChangeRecord
-from ddtui.core.configuration_key import configuration_key
+from ddtui.core.configuration_key import key_of
 from ddtui.core.experiment import Experiment, ExperimentState, InForce, QueueSettings
 from ddtui.core.generation import Prompt
 from ddtui.core.launch import Launch, Limits, Request, Value
-from ddtui.core.load_history import LoadHistory
-from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.core.measurement import Measurement
 from ddtui.core.snapshot import ReadinessState
 from ddtui.core.sweep import Sweep
 from ddtui.experiments.baseline import made_on
 from ddtui.experiments.eta import Estimate, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.grid import expand
-from ddtui.experiments.order import Item
+from ddtui.experiments.kept import Kept, read_kept
+from ddtui.experiments.order import Item, item_of
 from ddtui.experiments.plan_known import (
     circumstances,
     knobs_of,
@@ -42,7 +41,6 @@ from ddtui.experiments.queue import Queue
 from ddtui.experiments.worked import Worked
 from ddtui.store import Store
 
-_MOST_MEASUREMENTS = 500
 _LOOK_AGAIN, _LOOKS = 0.25, 24
 """Seconds between two looks at what the engine serves, and how many there are at most."""
 
@@ -63,17 +61,6 @@ class Asked(msgspec.Struct, frozen=True, kw_only=True):
     """Tokens/s that one request has got lately, where that was watched; else it is of now."""
 
 
-class _Kept(msgspec.Struct, frozen=True, kw_only=True):
-    """What the store knows."""
-
-    settings: QueueSettings
-    waiting: list[Experiment]
-    """What runs and what waits, in its order."""
-    measurements: list[Measurement]
-    """Complete ones of the host, the newest first."""
-    loads: LoadHistory
-
-
 async def work_out(source: Watched, control: Controller, asked: Asked, on_done: OnDone) -> Worked:
     """The sweep on a host that is watched. Raises ConfigError, HostError, StoreError."""
     store = await asyncio.to_thread(Store.open)
@@ -87,16 +74,16 @@ async def _work_out(
     source: Watched, control: Controller, asked: Asked, on_done: OnDone, store: Store
 ) -> Worked:
     simulated = source.host.simulated
-    kept = await asyncio.to_thread(_kept, store, source.name, simulated=simulated)
+    kept = await asyncio.to_thread(read_kept, store, source.name, simulated=simulated)
     launch = (await control.command()).launch
-    base = made_on(kept.settings, kept.waiting, launch) or launch
-    base_key, now_key = _key(base), _key(launch)
+    base = made_on(kept.settings, kept.going_on, launch) or launch
+    base_key, now_key = key_of(base), key_of(launch)
     snapshot = source.snapshot_now()
     values = values_on(base, launch, source, kept.settings)
     limits = (await control.plan(Request(), base)).limits
     # What the drafter and the rows of a full batch bear is said by the checks of each plan.
     said_by_checks = Limits(graph_widths=limits.graph_widths)
-    known = circumstances(values, kept.measurements, base_key, said_by_checks)
+    known = circumstances(values, kept.complete, base_key, said_by_checks)
     known = msgspec.structs.replace(known, max_running=None)
     presets = presets_for(asked.loaded, source.name)
     expansion = expand(asked.sweep, presets.request, values, known)
@@ -109,21 +96,21 @@ async def _work_out(
     )
     found = with_baseline(asked.sweep, found, base_key)
     running = snapshot.readiness.state is ReadinessState.READY
-    before = await _items(kept.waiting, control, base)
+    before = await _items(kept.going_on, control, base)
     loaded = _loaded_after(before, now_key if running else "")
     measured = await asyncio.to_thread(
         _measured_before, store, source, asked, [each.key for each in found]
     )
     result = arranged(asked.sweep, found, loaded, measured.get if asked.reuse else None)
-    changes = await control.history()
-    load, rate = await _times_known(source, asked, kept, base, changes, running=running)
-    plans = {each.id: each.plan for each in kept.waiting}
+    load, rate = await _times_known(source, asked, kept, base, running=running)
+    plans = {each.id: each.plan for each in kept.going_on}
+    count = max(1, len(asked.prompts))
     eta = queue_eta(
         [*before, *items_of(result.runs)],
         now_key if running else "",
         lambda _id: load,
-        lambda item: _bench(
-            plans.get(item, asked.plan), kept.measurements, rate, max(1, len(asked.prompts))
+        lambda item: bench_estimate(
+            plans.get(item, asked.plan), kept.measurements, rate=rate, prompts=count
         ),
     )
     return Worked(
@@ -144,9 +131,8 @@ async def _work_out(
 async def _times_known(
     source: Watched,
     asked: Asked,
-    kept: _Kept,
+    kept: Kept,
     base: Launch,
-    changes: Sequence[ChangeRecord],
     *,
     running: bool,
 ) -> tuple[Estimate | None, float | None]:
@@ -157,11 +143,11 @@ async def _times_known(
 
     def load() -> Estimate | None:
         flags, models = source.engine.flags(base.argv), source.engine.models(base.argv)
-        known = load_estimate(kept.loads, flags, models, changes)
-        return known or load_estimate(source.past_loads, flags, models, changes)
+        known = load_estimate(kept.loads, flags, models, kept.changes)
+        return known or load_estimate(source.past_loads, flags, models, kept.changes)
 
     def rate() -> float | None:
-        measured = rate_of(kept.measurements, None)
+        measured = rate_of(kept.complete, None)
         return measured or asked.served or rate_of((), source.snapshot_now())
 
     if running and asked.served is None:
@@ -192,22 +178,6 @@ async def work_out_offline(target: HostTarget, asked: Asked) -> Worked:
     )
 
 
-def _kept(store: Store, host: str, *, simulated: bool) -> _Kept:
-    everything = store.experiments.queue(host, simulated=simulated)
-    going_on = {ExperimentState.RUNNING, ExperimentState.PENDING, ExperimentState.HELD}
-    return _Kept(
-        settings=store.experiments.settings(host, simulated=simulated),
-        waiting=[each for each in everything if each.state in going_on],
-        measurements=store.measurements.of_host(
-            host,
-            simulated=simulated,
-            state=MeasurementState.COMPLETE,
-            most=_MOST_MEASUREMENTS,
-        ),
-        loads=store.loads.history(host, simulated=simulated),
-    )
-
-
 def values_on(
     base: Launch, launch: Launch, source: Watched, settings: QueueSettings
 ) -> dict[str, Value]:
@@ -220,10 +190,6 @@ def values_on(
     return {**settings.in_force.knobs, **values_in_force(base, source.engine)}
 
 
-def _key(launch: Launch) -> str:
-    return configuration_key(launch.argv, launch.environment)
-
-
 async def _items(waiting: Sequence[Experiment], control: Controller, base: Launch) -> list[Item]:
     """What is in the queue already; what was never worked out is worked out now."""
     items = []
@@ -231,17 +197,8 @@ async def _items(waiting: Sequence[Experiment], control: Controller, base: Launc
         key = each.configuration
         if not key and each.state is not ExperimentState.HELD:
             after = (await control.plan(each.request, base)).after
-            key = configuration_key(after.argv, after.environment)
-        items.append(
-            Item(
-                id=each.id,
-                key=key,
-                running=each.state is ExperimentState.RUNNING,
-                held=each.state is ExperimentState.HELD,
-                fixed=True,
-                loads=not each.reused,
-            )
-        )
+            key = key_of(after)
+        items.append(item_of(each, key))
     return items
 
 
@@ -263,16 +220,6 @@ def _measured_before(
         if (usable := usable_again(earlier, version, prompts)) is not None:
             found[key] = usable
     return found
-
-
-def _bench(
-    plan: BenchPlan, measurements: Sequence[Measurement], rate: float | None, prompts: int
-) -> Estimate | None:
-    nameless = msgspec.structs.replace(plan, name="")
-    same = [
-        each for each in measurements if msgspec.structs.replace(each.plan, name="") == nameless
-    ]
-    return bench_estimate(plan, same, rate=rate, prompts=prompts)
 
 
 def queued(worked: Worked, *, held: bool) -> tuple[list[Experiment], list[Experiment]]:

@@ -44,3 +44,8 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """An external bench, run on the host instead of the load generator; its JSON lines are read."""
     command_seconds: float = 3600.0
     """The external bench is ended after so long."""
+
+
+def same_plan(one: BenchPlan, other: BenchPlan) -> bool:
+    """Whether two plans measure the same, however they are called."""
+    return msgspec.structs.replace(one, name="") == msgspec.structs.replace(other, name="")

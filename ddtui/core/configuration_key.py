@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Mapping, Sequence
 
+from ddtui.core.launch import Launch
 from ddtui.core.redact import is_secret_name, redact_text
 
 _NEGATIVE = re.compile(r"-\.?\d")
@@ -42,6 +43,11 @@ def configuration_key(argv: Sequence[str], environment: Mapping[str, str] | None
     return hashlib.blake2s(
         "\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8
     ).hexdigest()
+
+
+def key_of(launch: Launch) -> str:
+    """The key of a launch's configuration."""
+    return configuration_key(launch.argv, launch.environment)
 
 
 def flags_of(argv: Sequence[str]) -> dict[str, str]:

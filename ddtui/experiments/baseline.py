@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterable
 import msgspec
 
 from ddtui.control.journal import OnStep
-from ddtui.core.configuration_key import configuration_key
+from ddtui.core.configuration_key import key_of
 from ddtui.core.experiment import WAITING, Experiment, ExperimentState, InForce, QueueSettings
 from ddtui.core.launch import Launch, Plan
 from ddtui.experiments.needs import Around
@@ -86,11 +86,6 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
             return True
         ended_here = (experiment.ended or 0.0) >= self.at
         return experiment.state in _MAY_BE_RETRIED and ended_here
-
-
-def key_of(launch: Launch) -> str:
-    """The key of a launch's configuration."""
-    return configuration_key(launch.argv, launch.environment)
 
 
 def baseline_of(settings: QueueSettings) -> Baseline | None:

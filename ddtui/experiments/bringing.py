@@ -15,7 +15,7 @@ from ddtui.control.journal import OnStep
 from ddtui.control.lock import LockHeld
 from ddtui.control.outcome import Asked
 from ddtui.core.change_record import ChangeRecord
-from ddtui.core.configuration_key import configuration_key
+from ddtui.core.configuration_key import key_of
 from ddtui.core.launch import Launch, Level, Plan, Request
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.experiments.needs import Around
@@ -76,9 +76,7 @@ class Bringing:
     @property
     def configuration(self) -> str:
         """Key of the configuration; empty before it was planned."""
-        if self.plan is None:
-            return ""
-        return configuration_key(self.plan.after.argv, self.plan.after.environment)
+        return "" if self.plan is None else key_of(self.plan.after)
 
     async def facts(self) -> Facts:
         """How far it is. Raises HostError, StoreError."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ddtui.core.configuration_key import configuration_key
+from ddtui.core.configuration_key import key_of
 from ddtui.core.experiment import Experiment, QueueSettings
 from ddtui.core.launch import Launch
 from ddtui.experiments.grouping import Group, work_of
@@ -101,7 +101,7 @@ def _in_force_before(settings: QueueSettings | None) -> str:
         launch = msgspec.convert(found, Launch)
     except msgspec.ValidationError:
         return ""
-    return configuration_key(launch.argv, launch.environment)
+    return key_of(launch)
 
 
 def _named(groups: Sequence[Group], experiments: Sequence[Experiment], named: str) -> Group:

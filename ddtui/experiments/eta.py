@@ -7,7 +7,7 @@ from statistics import median
 
 import msgspec
 
-from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.bench_plan import BenchPlan, same_plan
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.load_eta import Experience
 from ddtui.core.load_history import LoadHistory
@@ -107,14 +107,16 @@ def bench_estimate(
 
     Args:
         plan: What is measured.
-        earlier: Complete measurements by the same plan, the newest first.
+        earlier: Measurements of the host, the newest first; complete ones by the same plan count.
         rate: Tokens per second that one request gets now, for a plan that was never run.
         prompts: How many the plan's set has.
     """
     known = [
         each.ended - each.began
         for each in earlier
-        if each.ended is not None and each.state is MeasurementState.COMPLETE
+        if each.ended is not None
+        and each.state is MeasurementState.COMPLETE
+        and same_plan(each.plan, plan)
     ][:_PEERS]
     if known:
         return Estimate(median(known), f"median of {_count(len(known), 'bench')} of this plan")

@@ -14,6 +14,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from ddtui.core.experiment import Experiment, ExperimentState
+
 
 class Item(msgspec.Struct, frozen=True, kw_only=True):
     """One experiment, as far as its order matters."""
@@ -34,6 +36,18 @@ class Item(msgspec.Struct, frozen=True, kw_only=True):
     def kept(self) -> bool:
         """Whether it stays where it is."""
         return self.running or self.held or self.fixed
+
+
+def item_of(experiment: Experiment, key: str) -> Item:
+    """What is in the queue already: it keeps its place. `key` is that of its configuration."""
+    return Item(
+        id=experiment.id,
+        key=key,
+        running=experiment.state is ExperimentState.RUNNING,
+        held=experiment.state is ExperimentState.HELD,
+        fixed=True,
+        loads=not experiment.reused,
+    )
 
 
 class _Ahead(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import msgspec
 
-from ddtui.core.configuration_key import configuration_key
+from ddtui.core.configuration_key import key_of
 from ddtui.core.launch import Change, Launch, Level, Plan, Request, Value
 from ddtui.core.measurement import Measurement
 from ddtui.core.sweep import Sweep
@@ -107,7 +107,7 @@ def _checked(combination: Combination, plan: Plan) -> Planned:
     warnings = [each.text for each in plan.findings if each.level is Level.WARNING]
     return Planned(
         combination=combination,
-        key=configuration_key(plan.after.argv, plan.after.environment),
+        key=key_of(plan.after),
         blocked=tuple(
             f"{each.text}; {each.remedy}" if each.remedy else each.text for each in errors
         ),

@@ -12,7 +12,7 @@ from ddtui.control.differences import differences
 from ddtui.control.drop_in import stamp
 from ddtui.control.proof import restart_due
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.configuration_key import configuration_key
+from ddtui.core.configuration_key import key_of
 from ddtui.core.knobs import by_name
 from ddtui.core.launch import Launch
 from ddtui.core.measurement import Measurement, MeasurementState
@@ -117,7 +117,7 @@ async def _begun(around: Around, plan: BenchPlan) -> tuple[Launch, Measurement]:
         host=around.host.name,
         simulated=around.host.simulated,
         unit=around.unit(),
-        configuration=configuration_key(launch.argv, launch.environment),
+        configuration=key_of(launch),
         title=_title(snapshot),
         plan=plan,
         began=watching.clock(),

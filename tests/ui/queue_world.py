@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from ddtui.bench.progress import Progress
 from ddtui.bench.progress import Step as BenchStep
-from ddtui.cli.queue_known import read_kept, results_of
+from ddtui.cli.queue_known import results_of
 from ddtui.config.assignments import parse_assignments
 from ddtui.config.errors import ConfigError
 from ddtui.config.grid_text import parse_grid
@@ -28,6 +28,7 @@ from ddtui.core.launch import Plan, Request, Value
 from ddtui.core.snapshot import History
 from ddtui.experiments.eta import Estimate, QueueEta, queue_eta
 from ddtui.experiments.grid import expand
+from ddtui.experiments.kept import read_kept
 from ddtui.experiments.matching import Shape, side_by_side
 from ddtui.experiments.naming import shown
 from ddtui.experiments.order import Item

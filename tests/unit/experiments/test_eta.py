@@ -51,9 +51,10 @@ def test_a_load_takes_as_long_as_those_of_the_same_model() -> None:
 
 def test_a_bench_takes_as_long_as_those_of_the_same_plan() -> None:
     earlier = [measurement(60), measurement(70), measurement(5, MeasurementState.PARTIAL)]
-    assert bench_estimate(BenchPlan(), earlier, rate=10) == Estimate(
-        65, "median of 2 benches of this plan"
-    )
+    found = Estimate(65, "median of 2 benches of this plan")
+    assert bench_estimate(BenchPlan(), earlier, rate=10) == found
+    assert bench_estimate(BenchPlan(name="mine"), earlier) == found  # however it is called
+    assert bench_estimate(BenchPlan(repeats=9), earlier) is None
 
 
 def test_a_plan_that_was_never_run_is_guessed_and_says_so() -> None:
