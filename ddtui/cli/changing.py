@@ -10,21 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.live import Watched, watched
-from ddtui.cli.look import collected
+from ddtui.cli.live import Watched
+from ddtui.cli.look import live_host
 from ddtui.cli.output import clean, say
 from ddtui.cli.preset_source import presets_for
 from ddtui.cli.reaching import Overrides
 from ddtui.config.paths import cache_folder
-from ddtui.control.carrying_out import Watching
 from ddtui.control.controller import Controller, NotPossible
 from ddtui.control.host_actions import UnitActions
 from ddtui.control.journal import ChangeStore, OnStep
 from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits, Step
-from ddtui.core.samples import LinkState
-from ddtui.hosts.base import LinkDown, LinkRefused
 from ddtui.store import Store
 
 if TYPE_CHECKING:
@@ -54,13 +51,10 @@ def controller_for(
             )
         return UnitActions(source.host, settings.scope, unit, settings.nvidia_smi)
 
-    watching = Watching(
-        source.engine, source.snapshot_now, lambda: source.engine_address()[1], source.clock
-    )
     cache = None if source.host.simulated else cache_folder()
     past = source.past_loads if past is None else past
     planner = Planner(source.host, settings, cache=cache, knobs=mapping, past=past)
-    return Controller(actions, watching, planner, store, limits=limits)
+    return Controller(actions, source.watching(), planner, store, limits=limits)
 
 
 @asynccontextmanager
@@ -72,21 +66,15 @@ async def changing(
     A change is not made without the store: it could neither be resumed nor rolled back.
     """
     loaded = options.load()
-    source = await watched(host_of(loaded, name), overrides)
+    target = host_of(loaded, name)
     store = await asyncio.to_thread(Store.open)
     try:
-        await source.start()
-        snapshot = await collected(source)
-        link = snapshot.link
-        if link.state is not LinkState.LIVE:
-            kind = LinkRefused if link.state is LinkState.REFUSED else LinkDown
-            raise kind(link.detail or f"{name} cannot be reached", link.remedy)
-        past = await asyncio.to_thread(
-            store.loads.history, source.name, simulated=source.host.simulated
-        )
-        yield source, controller_for(source, loaded, store.reconfigurations, limits, past)
+        async with live_host(target, overrides) as (source, _):
+            past = await asyncio.to_thread(
+                store.loads.history, source.name, simulated=source.host.simulated
+            )
+            yield source, controller_for(source, loaded, store.reconfigurations, limits, past)
     finally:
-        await source.close()
         await asyncio.to_thread(store.close)
 
 

@@ -87,30 +87,18 @@ def knobs(
 async def _look(
     options: Options, name: str, overrides: Overrides, refresh: bool
 ) -> KnobsReport | None:
-    from ddtui.cli.live import watched
-    from ddtui.cli.look import collected
+    from ddtui.cli.look import live_host
     from ddtui.cli.preset_source import presets_for
-    from ddtui.core.samples import LinkState
-    from ddtui.hosts.base import LinkDown, LinkRefused
 
     loaded = options.load()
     target = host_of(loaded, name)
     mapping = presets_for(loaded, name).mapping(target.options.knobs)
-    source = await watched(target, overrides)
-    try:
-        await source.start()
-        snapshot = await collected(source)
-        link = snapshot.link
-        if link.state is not LinkState.LIVE:
-            kind = LinkRefused if link.state is LinkState.REFUSED else LinkDown
-            raise kind(link.detail or f"{name} cannot be reached", link.remedy)
+    async with live_host(target, overrides) as (source, snapshot):
         if snapshot.unit is None or not snapshot.unit.command_line:
             say("error: no unit is known whose command could be looked at")
             say("       name it with --unit, or in the host's section of the configuration")
             return None
         server = await server_flags(source.host, snapshot.unit, refresh=refresh)
-    finally:
-        await source.close()
     return knobs_report(snapshot, snapshot.unit, server, mapping)
 
 

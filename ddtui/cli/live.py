@@ -6,6 +6,7 @@ Every verb that looks at a host starts here, so that all of them see the same.
 from __future__ import annotations
 
 import asyncio
+from typing import TYPE_CHECKING
 
 from ddtui.cli.past_loads import PastLoads
 from ddtui.cli.reaching import Overrides, engine_for, host_for, settings_for
@@ -18,6 +19,9 @@ from ddtui.core.load_history import LoadHistory
 from ddtui.core.log_buffer import CAPACITY
 from ddtui.core.snapshot import Snapshot
 from ddtui.hosts.base import Host
+
+if TYPE_CHECKING:
+    from ddtui.control.carrying_out import Watching
 
 
 class Watched:
@@ -86,6 +90,14 @@ class Watched:
     def past_loads(self) -> LoadHistory:
         """Earlier loads of the host; filled once the store is open."""
         return self._past.history
+
+    def watching(self) -> Watching:
+        """What a controller and a runner read of it."""
+        from ddtui.control.carrying_out import Watching
+
+        return Watching(
+            self.engine, self.snapshot_now, lambda: self.engine_address()[1], self.clock
+        )
 
     def unit_name(self) -> str:
         """The unit that is watched; empty while none is known."""

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
 from ddtui.cli.first_contact import how_to_accept
-from ddtui.cli.live import Watched
+from ddtui.cli.live import Watched, watched
 from ddtui.cli.output import clean, say
+from ddtui.cli.reaching import Overrides
+from ddtui.config.hosts import HostTarget
 from ddtui.core.samples import Collector, LinkState, SourceStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
-from ddtui.hosts.base import HostKeyUnknown, LinkRefused
+from ddtui.hosts.base import HostKeyUnknown, LinkDown, LinkRefused
 
 LOOK_FOR = 5.0
 """Seconds after which a report is made of what there is."""
@@ -26,6 +30,27 @@ _AWAITED = (
     Collector.GPU,
     Collector.GPU_PROCESSES,
 )
+
+
+@asynccontextmanager
+async def live_host(
+    target: HostTarget, overrides: Overrides
+) -> AsyncIterator[tuple[Watched, Snapshot]]:
+    """A host that answers, watched within the context, and what is known of it so far.
+
+    Raises ConfigError, LinkRefused, LinkDown.
+    """
+    source = await watched(target, overrides)
+    try:
+        await source.start()
+        snapshot = await collected(source)
+        link = snapshot.link
+        if link.state is not LinkState.LIVE:
+            kind = LinkRefused if link.state is LinkState.REFUSED else LinkDown
+            raise kind(link.detail or f"{target.name} cannot be reached", link.remedy)
+        yield source, snapshot
+    finally:
+        await source.close()
 
 
 async def collected(source: Watched, wait: float = 0.0) -> Snapshot:

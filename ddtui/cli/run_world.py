@@ -18,18 +18,15 @@ from ddtui.bench.judge import judge
 from ddtui.bench.prompts import prompts_hash
 from ddtui.cli.changing import controller_for
 from ddtui.cli.context import Options, host_of
-from ddtui.cli.live import Watched, watched
-from ddtui.cli.look import collected
+from ddtui.cli.live import Watched
+from ddtui.cli.look import live_host
 from ddtui.cli.reaching import Overrides
 from ddtui.config.hosts import Reach
-from ddtui.control.carrying_out import Watching
 from ddtui.control.controller import operator
 from ddtui.core.generation import Prompt
 from ddtui.core.measurement import CodingResult
-from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import Snapshot
 from ddtui.experiments.needs import Around, Connector, OnProgress, Tools
-from ddtui.hosts.base import LinkDown, LinkRefused
 from ddtui.store import Store
 from ddtui.store.lock_wait import LockWait
 
@@ -147,13 +144,10 @@ def around_for(
 ) -> Around:
     """What a runner works with, with a controller of its own."""
     control = controller_for(source, loaded, store.reconfigurations, limits, past)
-    watching = Watching(
-        source.engine, source.snapshot_now, lambda: source.engine_address()[1], source.clock
-    )
     return Around(
         host=source.host,
         control=control,
-        watching=watching,
+        watching=source.watching(),
         unit=source.unit_name,
         queue=store.experiments,
         measured=store.measurements,
@@ -186,22 +180,15 @@ async def running_on(
     target = host_of(loaded, name)
     if target.reach is Reach.DEMO and overrides.scenario is None:
         overrides = msgspec.structs.replace(overrides, scenario=QUIET_DEMO)
-    source = await watched(target, overrides)
     store = await asyncio.to_thread(patient_store)
     try:
-        await source.start()
-        snapshot = await collected(source)
-        if snapshot.link.state is not LinkState.LIVE:
-            kind = LinkRefused if snapshot.link.state is LinkState.REFUSED else LinkDown
-            why = snapshot.link.detail or f"{name} cannot be reached"
-            raise kind(why, snapshot.link.remedy)
-        past = await asyncio.to_thread(
-            store.loads.history, source.name, simulated=source.host.simulated
-        )
-        around = around_for(
-            source, loaded, store, past, limits=limits, limited_allowed=limited_allowed
-        )
-        yield RunWorld(source, store, around, snapshot)
+        async with live_host(target, overrides) as (source, snapshot):
+            past = await asyncio.to_thread(
+                store.loads.history, source.name, simulated=source.host.simulated
+            )
+            around = around_for(
+                source, loaded, store, past, limits=limits, limited_allowed=limited_allowed
+            )
+            yield RunWorld(source, store, around, snapshot)
     finally:
-        await source.close()
         await asyncio.to_thread(store.close)
