@@ -101,13 +101,24 @@ def shapes(
     sizes = {name: before.get(name) for name in ("block_size", "budget", "topk")}
     for name in ("block_size", "budget"):
         if not isinstance(sizes[name], int):
-            raise CannotMatch(
-                f"matching needs to know the {name} that it has: it sets none, and its host was not"
-                f" asked yet. Set {name} on it, or let `ddtui sweep` or `ddtui run` ask the host"
-            )
+            raise CannotMatch(_unknown(name, before))
     reference = Shape(**{name: size for name, size in sizes.items() if isinstance(size, int)})
     topk = changes.knobs.get("topk", reference.topk)
     return reference, block, topk if isinstance(topk, int) else None
+
+
+def _unknown(name: str, values: Mapping[str, Value]) -> str:
+    """Why a size is not known, and the way out."""
+    algorithm = str(values.get("algorithm") or "")
+    if name == "budget" and algorithm and algorithm != "DDTREE":
+        return (
+            f"there is no budget to match: {algorithm} verifies no tree. Change the block size"
+            " alone, without matching; with DDTREE set algorithm and budget on it first"
+        )
+    return (
+        f"matching needs to know the {name} that it has: it sets none, and none is known of its"
+        f" server. Set {name} on it, or let `ddtui sweep` or `ddtui run` ask the host"
+    )
 
 
 def _with_window(

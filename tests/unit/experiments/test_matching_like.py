@@ -85,3 +85,19 @@ def test_all_policies_to_choose_from() -> None:
 def test_what_cannot_be_matched(changes: Request, in_force: dict[str, int], told: str) -> None:
     with pytest.raises(CannotMatch, match=told):
         like(OLD, changes, "nodes", in_force=in_force)
+
+
+@pytest.mark.parametrize(
+    ("in_force", "told"),
+    [
+        ({"block_size": 8, "algorithm": "DFLASH"}, "there is no budget to match: DFLASH verifies"),
+        ({"block_size": 8, "algorithm": "DDTREE"}, "none is known of its server"),
+        ({"block_size": 8}, "none is known of its server"),
+    ],
+)
+def test_without_a_tree_there_is_no_budget_to_match(
+    in_force: dict[str, int | str], told: str
+) -> None:
+    old = Experiment(id="a", host="ct200", title="in force", request=Request())
+    with pytest.raises(CannotMatch, match=told):
+        like(old, Request(knobs={"block_size": 16}), "nodes", in_force=in_force)
