@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 import httpx
 import msgspec
 
-from ddtui.bench.bench import Bench
+from ddtui.bench.bench import Bench, OnProgress
 from ddtui.bench.coding_answer import Answer
 from ddtui.bench.coding_tasks import coding_tasks
 from ddtui.bench.judge import judge
 from ddtui.bench.prompts import prompts_hash
+from ddtui.bench.transport import Connector
 from ddtui.cli.changing import controller_for
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.live import Watched
@@ -26,7 +27,7 @@ from ddtui.control.controller import operator
 from ddtui.core.generation import Prompt
 from ddtui.core.measurement import CodingResult
 from ddtui.core.snapshot import Snapshot
-from ddtui.experiments.needs import Around, Connector, OnProgress, Tools
+from ddtui.experiments.needs import Around, Tools
 from ddtui.store import Store
 from ddtui.store.lock_wait import LockWait
 

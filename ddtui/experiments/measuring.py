@@ -8,13 +8,14 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from ddtui.bench.bench import OnProgress
 from ddtui.bench.errors import BenchError, ConnectionLost, NothingSucceeded
 from ddtui.config.api_key import ApiKeyError
 from ddtui.core.knobs import by_name
 from ddtui.core.launch import Launch
 from ddtui.core.measurement import Cell, CodingResult, Measurement
 from ddtui.core.samples import LinkState
-from ddtui.experiments.needs import Around, OnProgress
+from ddtui.experiments.needs import Around
 from ddtui.experiments.provenance import provenance, seen_meanwhile
 from ddtui.experiments.running import Standing, standing
 from ddtui.experiments.witness import CountedPorts, Witness

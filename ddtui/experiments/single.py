@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from ddtui.bench.bench import OnProgress
 from ddtui.control.differences import differences
 from ddtui.control.drop_in import stamp
 from ddtui.control.proof import restart_due
@@ -19,7 +20,7 @@ from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.core.snapshot import Snapshot
 from ddtui.experiments.interrupted import keep_as_ended, this_process
 from ddtui.experiments.measuring import Disrupted, Measuring, Unmeasurable
-from ddtui.experiments.needs import Around, OnProgress
+from ddtui.experiments.needs import Around
 from ddtui.experiments.one_experiment import cell_words
 from ddtui.experiments.presence import sole_runner
 from ddtui.experiments.running import MOST_FAILURES, Standing, standing

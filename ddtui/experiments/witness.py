@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
+from ddtui.bench.transport import Connector
 from ddtui.core.gpus import Concern, throttle_reasons
 from ddtui.core.snapshot import Snapshot
-from ddtui.experiments.needs import Connector
 from ddtui.hosts.base import Port, Receiver
 
 ASLEEP = 10.0

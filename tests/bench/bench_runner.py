@@ -20,6 +20,7 @@ from typing import Any
 
 import msgspec
 
+from ddtui.bench.transport import Connector
 from ddtui.cli.context import Options
 from ddtui.cli.reaching import Overrides
 from ddtui.cli.run_world import RunWorld, running_on
@@ -27,7 +28,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment
 from ddtui.core.launch import Request
 from ddtui.core.measurement import Cell
-from ddtui.experiments.needs import Connector, Measurer
+from ddtui.experiments.needs import Measurer
 from ddtui.experiments.report import RunEvent
 from ddtui.experiments.runner import Runner
 

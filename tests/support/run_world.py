@@ -10,9 +10,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
+from ddtui.bench.bench import OnCell, OnProgress
 from ddtui.bench.errors import ConnectionLost
 from ddtui.bench.progress import Progress
 from ddtui.bench.progress import Step as BenchStep
+from ddtui.bench.transport import Connector
 from ddtui.collect.settings import HostSettings
 from ddtui.control.carrying_out import Watching
 from ddtui.control.controller import Controller
@@ -24,11 +26,13 @@ from ddtui.core.launch import Request
 from ddtui.core.measurement import Cell, CodingResult, Measurement, Spread
 from ddtui.core.measurement import Verdict as Judged
 from ddtui.engines.sglang import SGLANG
-from ddtui.experiments.needs import Around, Connector, OnCell, OnProgress, Tools
+from ddtui.experiments.needs import Around, Tools
 from ddtui.experiments.report import Ending, RunEvent
 from ddtui.experiments.runner import Runner
 from ddtui.hosts.base import Host
 from ddtui.store import Store
+from ddtui.store.experiments import Experiments
+from ddtui.store.measurements import Measurements
 from tests.support.change_world import ChangeWorld
 from tests.support.scripted_machine import PORT, UNIT, Script
 
@@ -198,8 +202,8 @@ class RunWorld(ChangeWorld):
             control=control,
             watching=watching,
             unit=lambda: UNIT,
-            queue=self.queue,
-            measured=self.measured,
+            queue=cast("Experiments", self.queue),
+            measured=cast("Measurements", self.measured),
             tools=Tools(
                 bench=bench, code=code, prompts_hash=lambda plan: plan.prompts, requests=requests
             ),
