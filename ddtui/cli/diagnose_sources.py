@@ -45,6 +45,8 @@ PATIENCE = 20.0
 QUIET = 2.0
 """Seconds without a line after which what a follower had to say at first is complete."""
 KERNEL_LINES = 200
+_REVERSED = 3
+"""Steps back in time, without one forward, after which a log stands upside down."""
 _ENGINE_STAMP = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z_]+\d+)*\] ")
 """What begins each line of SGLang's log."""
 
@@ -72,10 +74,16 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
             log.settle_unit()
             break
     examination = LogExamination(dialect or SGLANG)
-    forms = _Forms()
+    forms, order = _Forms(), _Order()
     for line in itertools.chain(_drained(head), lines):
         forms.look_at(line.text)
+        order.look_at(line.stamp)
         examination.take(line)
+    if order.is_reversed:
+        raise NotALog(
+            "its newest lines come first",
+            "turn it round: `tac FILE | ddtui diagnose -`, or leave out journalctl's -r",
+        )
     result = examination.conclude(kernel=tuple(log.kernel))
     remarks: tuple[str, ...] = ()
     if log.cut:
@@ -118,6 +126,25 @@ class _Forms:
     def foreign(self) -> str:
         """A line that has something else before the engine's own stamp, if all of them have."""
         return "" if self._understood else self._foreign
+
+
+class _Order:
+    """Whether the lines stand from the newest to the oldest."""
+
+    def __init__(self) -> None:
+        self._last = 0.0
+        self._later = 0
+        self._earlier = 0
+
+    def look_at(self, stamp: float) -> None:
+        self._later += stamp > self._last > 0
+        self._earlier += 0 < stamp < self._last
+        self._last = stamp or self._last
+
+    @property
+    def is_reversed(self) -> bool:
+        """Lines of several processes may pass one another; all of a log does not."""
+        return self._earlier >= _REVERSED and self._later == 0
 
 
 def _drained(head: list[JournalLine]) -> Iterator[JournalLine]:

@@ -35,6 +35,7 @@ _KINDS = (
     r"\[(?:pod/)?[\w.-]{1,253}(?:/[\w.-]{1,253}){1,2}\]",
     r"\[" + _TIME + r"\]",
     _TIME + r"(?=[\t ])",
+    r"(?:\d\d-\d\d )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?=[\t ])",
     # the container runtime interface, after its time
     r"(?:stdout|stderr) [FP](?= )",
     # Python's `time - name - LEVEL - message`

@@ -176,10 +176,9 @@ class Failures:
 
 def _last_words(text: str, stamp: float) -> Failed | None:
     """What C++, the interpreter or a shell say of a process that ends."""
-    if text.startswith("terminate called"):
-        return failed(text, stamp, wrapper=True)
-    if text.startswith("Fatal Python error:"):
-        return msgspec.structs.replace(failed(text, stamp), ends_process=True)
+    if text.startswith(("terminate called", "Fatal Python error:")):
+        last = failed(text, stamp, wrapper=text.startswith("terminate"))
+        return msgspec.structs.replace(last, ends_process=True)
     if text.startswith("  what():"):
         return failed(text[9:], stamp)
     if _ENDED.search(text[:_LONGEST_MESSAGE]) is not None:

@@ -191,6 +191,15 @@ def test_a_log_in_an_unknown_form_says_so(run: Run, tmp_path: Path) -> None:
     assert "a form that is not known: ~engine~ [" in result.stderr
 
 
+def test_a_log_that_stands_upside_down_says_so(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "reversed.log"
+    file.write_text("\n".join(reversed(CAPTURE.read_text().splitlines())))
+    result = run("diagnose", str(file))
+    assert result.exit_code == ExitCode.NOT_A_LOG
+    assert "its newest lines come first" in result.stderr
+    assert "tac FILE | ddtui diagnose -" in result.stderr
+
+
 def test_when_and_how_a_ready_engine_ended(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "killed.log"
     prefix = "2027-06-07T10:00:00+00:00 ct200"
