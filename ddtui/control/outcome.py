@@ -189,14 +189,12 @@ class Outcome:
             self._store.history, record.host, simulated=record.simulated, unit=record.unit
         )
         for each in earlier:
-            if each.ending not in {Step.IN_FORCE, Step.ROLLED_BACK}:
+            if not each.is_proved or each.proved_drop_in != back:
                 continue
-            proved = each.state.get("proved")
             opaque = each.state.get("opaque")
-            kept = each.state.get("expected")
-            if kept is not None and back == (each.drop_in if proved is None else proved):
+            if (kept := each.state.get("expected")) is not None:
                 return msgspec.convert(kept, Launch), opaque
-            if proved is None and each.drop_in == back:
+            if each.state.get("proved") is None:
                 return Launch(each.after_argv, each.after_environment), opaque
         return await self._written(back)
 

@@ -16,7 +16,6 @@ PROCESS = uuid.uuid4().hex
 """Kept with each change of a simulated host: which one it was."""
 _LOADED = time.time()
 """Before this process can have changed anything. Unix seconds."""
-_PROVED = frozenset({"in force", "rolled back"})
 
 
 def is_anothers(record: ChangeRecord) -> bool:
@@ -58,6 +57,6 @@ class OfThisHost:
         if not simulated:
             return self._store.last_in_force(host, unit)
         for record in self.history(host, simulated=True, unit=unit):
-            if record.ending in _PROVED:
-                return str(record.state.get("proved", record.drop_in))
+            if record.is_proved:
+                return record.proved_drop_in
         return None

@@ -6,6 +6,9 @@ from typing import Any
 
 import msgspec
 
+PROVED_ENDINGS = ("in force", "rolled back")
+"""Endings at which the configuration that runs was proved."""
+
 
 class StepRecord(msgspec.Struct, frozen=True):
     """One step, written before it is taken."""
@@ -64,9 +67,20 @@ class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepRecord, ...] = ()
 
     @property
+    def is_proved(self) -> bool:
+        """Whether it ended with a configuration that was proved to run."""
+        return self.ending in PROVED_ENDINGS
+
+    @property
+    def proved_drop_in(self) -> str:
+        """The drop-in's text that was proved: of a change that was rolled back, what came back."""
+        proved = self.state.get("proved")
+        return self.drop_in if proved is None else str(proved)
+
+    @property
     def ended_as(self) -> str:
         """The ending, a proved one with its doubt; `not ended` while it goes on."""
-        doubted = self.doubt and self.ending in {"in force", "rolled back"}
+        doubted = self.doubt and self.is_proved
         return f"{self.ending or 'not ended'}{f' ({self.doubt})' if doubted else ''}"
 
     def phases(self) -> list[tuple[str, float]]:

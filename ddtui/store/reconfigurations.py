@@ -9,13 +9,11 @@ from contextlib import AbstractContextManager
 import msgspec
 from sqlalchemy import Connection, Engine, RowMapping, Select, insert, select, update
 
-from ddtui.core.change_record import ChangeRecord, StepRecord
+from ddtui.core.change_record import PROVED_ENDINGS, ChangeRecord, StepRecord
 from ddtui.store.database import failures, writing
 from ddtui.store.tables import reconfiguration_steps as steps
 from ddtui.store.tables import reconfigurations as table
 
-IN_FORCE = ("in force", "rolled back")
-"""Endings that leave the record's last drop-in proved."""
 _COLUMNS = (
     *("id", "kind", "host", "simulated", "unit", "who", "preset", "began", "ended", "ending"),
     *("drop_in", "drop_in_hash"),
@@ -65,7 +63,7 @@ class Reconfigurations:
                 table.c.host == host,
                 table.c.simulated == simulated,
                 table.c.unit == unit,
-                table.c.ending.in_(IN_FORCE),
+                table.c.ending.in_(PROVED_ENDINGS),
             )
             .order_by(table.c.ended.desc())
             .limit(1)
