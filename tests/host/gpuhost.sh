@@ -230,6 +230,9 @@ sup() {
         [ -z "$c" ] || record "$c" "$S/pid1"
         rc=0; wait $u || rc=$?
         while kill -0 $u 2>/dev/null; do rc=0; wait $u || rc=$?; done
+        # an orderly reboot that was asked for is one however its end is reported: under load the
+        # kernel's SIGKILL of PID 1 was seen to be, instead of the SIGHUP that stands for a restart
+        [ ! -e "$S/rebooting" ] || { rm -f "$S/rebooting"; rc=129; }
         rm -f "$S/pid1"
         find "$cg" -mindepth 1 -depth -type d -exec rmdir {} + 2>/dev/null || true
         echo "$(date +%s.%N) exit=$rc" >> "$S/boots"
@@ -411,7 +414,7 @@ crash() {
 }
 stop() { paths "$1"; need_up; local p; p=$(pid1) || return 0; kill -s RTMIN+4 "$p"; wait_for 100 eval '[ ! -e "$S/pid1" ]' || die "still on"; }
 boot() { paths "$1"; need_up; if pid1 >/dev/null; then return 0; fi; echo boot > "$S/ctl"; wait_for 10 eval 'pid1 >/dev/null' || die "did not boot"; ready 30; }
-reboot() { paths "$1"; need_up; local p q; p=$(pid1) || die "$N is off"; kill -s RTMIN+5 "$p"
+reboot() { paths "$1"; need_up; local p q; p=$(pid1) || die "$N is off"; : > "$S/rebooting"; kill -s RTMIN+5 "$p"
     wait_for 100 eval 'q=$(pid1) && [ "$q" != "$p" ]' || die "did not come back"; ready 30; }
 list() {
     local d; for d in "$DIR"/*/conf; do [ -e "$d" ] || continue; paths "$(basename "$(dirname "$d")")"

@@ -174,6 +174,8 @@ async def test_a_unit_of_a_user(host: GpuHost, watcher: Watcher, tmp_path: Path)
             assert host.exec("test", "-e", f"{folder}/{unit}.d/50-ddtui.conf").returncode == 0
         finally:
             host.exec(*user, "--user", "stop", unit, check=False)
+            host.sh('rm -rf "$1"', "/home/ops/.config/systemd")
+            host.exec(*user, "--user", "daemon-reload", check=False)
 
 
 STEPS = ["planned", "locked", "written", "reloaded", "stopping", "releasing", "starting"]

@@ -39,10 +39,12 @@ def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
     gpuhost.exec("rm", "-f", SUDOERS)
 
 
-def install(host: GpuHost, *flags: str, load: float = LOAD, service: str = "") -> None:
+def install(
+    host: GpuHost, *flags: str, load: float = LOAD, service: str = "", start: bool = True
+) -> None:
     """The engine's unit, run by the user that ddtui logs in as."""
     words = engine_command(*DFLASH, *flags, load_seconds=load)
-    host.install_unit(UNIT, words, user="ops", service=service)
+    host.install_unit(UNIT, words, user="ops", service=service, start=start)
 
 
 @pytest.fixture
@@ -306,6 +308,8 @@ def test_ctrl_c_says_how_to_go_on(ddtui: Ddtui) -> None:
 
 
 def test_without_waiting_it_ends_when_the_engine_starts(ddtui: Ddtui) -> None:
+    # The next start takes longer than `status` does, on a busy machine, too.
+    install(ddtui.host, load=20.0, start=False)
     begun = ddtui.run("apply", "gpu", "--yes", "--no-wait", "--json", "--set", f"flag:{BLOCK}=16")
     assert begun.returncode == 10, begun.stderr
     assert '"ending": ""' in begun.stdout
