@@ -25,11 +25,12 @@ class EventSplitter:
 
     def __init__(self) -> None:
         self._held = b""
-        self._held_return = False
+        self._after_return = False
+        """Whether the last piece ended with a return, of whose end this may be the other half."""
 
     def feed(self, stamp: float, piece: bytes) -> list[tuple[float, bytes]]:
         """(Stamp, data) of each event that `piece` completes. Raises EventTooLong."""
-        if b"\r" in piece or self._held_return:
+        if b"\r" in piece or self._after_return:
             piece = self._with_plain_ends(piece)
         data = self._held + piece if self._held else piece
         *blocks, self._held = data.split(b"\n\n")
@@ -45,12 +46,12 @@ class EventSplitter:
         return events
 
     def _with_plain_ends(self, piece: bytes) -> bytes:
-        r"""Lines may end with `\r\n`, `\r` or `\n`; a `\r` at the end may be half of one."""
-        if self._held_return:
-            piece = b"\r" + piece
-        self._held_return = piece.endswith(b"\r")
-        if self._held_return:
-            piece = piece[:-1]
+        r"""Lines may end with `\r\n`, `\r` or `\n`."""
+        if not piece:
+            return piece
+        if self._after_return:
+            piece = piece.removeprefix(b"\n")
+        self._after_return = piece.endswith(b"\r")
         return piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
 
 

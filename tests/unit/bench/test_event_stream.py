@@ -35,6 +35,14 @@ def test_event_has_the_stamp_of_its_last_byte() -> None:
     assert splitter.feed(3.0, b"\n\n") == [(3.0, b"b")]
 
 
+def test_lone_returns_end_an_event_at_once() -> None:
+    splitter = EventSplitter()
+    assert splitter.feed(1.0, b"data: a\r\r") == [(1.0, b"a")]
+    assert splitter.feed(2.0, b"data: b\r\n\r") == [(2.0, b"b")]
+    assert splitter.feed(3.0, b"") == []
+    assert splitter.feed(4.0, b"\ndata: c\r\n\r\n") == [(4.0, b"c")]
+
+
 def test_event_that_is_cut_off_is_dropped_and_one_without_end_refused() -> None:
     splitter = EventSplitter()
     assert splitter.feed(1.0, b"data: a\n") == []
