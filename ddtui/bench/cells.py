@@ -25,7 +25,7 @@ _FOREIGN = 0.02
 """Share by which the engine may have generated more than was asked for here: cut streams."""
 _SHORT_WINDOW = 0.5
 _LOST = 0.02
-"""Share of a batch's time that lost requests may have held, for the engine's own rate to count."""
+"""Share of a batch's time that may be left out, for the engine's own rate to count."""
 _BEYOND = 16
 """Tokens more than asked for that are not worth a word."""
 _MOST_ERRORS = 20

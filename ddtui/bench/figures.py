@@ -106,7 +106,7 @@ def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
         requests=len(good),
         output_tokens=sum(each.tokens or 0 for each in good),
         window=window,
-        together=together(exchanges, window),
+        together=together(exchanges, window, concurrency),
         ttft=median((each.first_token or 0.0) - each.began for each in good),
         ttfo=median(ttfos) if ttfos else None,
         tpot=tpot,

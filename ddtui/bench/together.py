@@ -3,7 +3,8 @@
 A request that has stalled, or was refused, holds a place and brings nothing. The others are faster
 then, by as much as nobody knows: neither what came meanwhile nor a multiple of it is the rate of
 that concurrency. So such times are left out, with the tokens that came in them; until it hung, a
-request that failed counts like any other. Where too little is left there is no figure.
+request that failed counts like any other. Where too little is left there is no figure. But a few
+places of very many may be missing: the rate is as much higher, at most, as their share.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from ddtui.bench.exchange import Exchange, Outcome
 Span = tuple[float, float]
 _MOST_OF_IT = 0.9
 """Share of the window that is enough, however short the window is."""
+_LITTLE = 0.02
+"""Share of all places' time that may be lost without more ado."""
 _ASTRAY = 0.03
 """Share by which the rate may be wrong, at worst, for what was cut out."""
 
@@ -33,17 +36,19 @@ class Together(msgspec.Struct, frozen=True):
     enough: float
     """How long they had to."""
     lost_share: float
-    """Share of the window in which they did not."""
+    """Share of the window that is left out, as not all of them did."""
 
 
-def together(exchanges: Sequence[Exchange], window: Span) -> Together:
+def together(exchanges: Sequence[Exchange], window: Span, concurrency: int) -> Together:
     """The rate within a window; one of `exchanges` at least was answered whole.
 
     Enough is the time of a typical answer. And where streams are in step, each gap may leave one
     beginning of an answer too many of each, or take it out: enough is also what makes that little.
     """
     length = window[1] - window[0]
-    spans = _without(window, sorted(filter(None, map(_hung, exchanges))))
+    hung = sorted(filter(None, map(_hung, exchanges)))
+    held = sum(max(0.0, min(end, window[1]) - max(begin, window[0])) for begin, end in hung)
+    spans = _without(window, hung if held > _LITTLE * concurrency * length else [])
     seconds = sum(end - begin for begin, end in spans)
     good = [each for each in exchanges if each.ok]
     whole = median(each.ended - each.began for each in good)
