@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from ddtui.bench.event_stream import EventSplitter, EventTooLong
-from ddtui.bench.transport import TimedPiece, timed_reads
+from ddtui.bench.transport import TimedPiece, sent_at, timed_reads
 from ddtui.core.generation import Event, GenerationFormat, Speculation
 from ddtui.core.redact import safe_text
 
@@ -52,6 +52,7 @@ class Exchange(msgspec.Struct, kw_only=True):
     """A request and what came of it. Times by the generator's clock, in seconds."""
 
     began: float
+    """When it was sent; where no answer came, when it was to be sent."""
     ended: float = 0.0
     """When the last token came, or the stream broke off."""
     outcome: Outcome = Outcome.FAILED
@@ -234,9 +235,12 @@ async def exchange(
     try:
         response = await client.send(request, stream=True)
         try:
-            done.status = response.status_code
+            done.began, done.status = sent_at(response), response.status_code
+            coding = response.headers.get("content-encoding", "identity")
             if response.status_code != 200:
                 done.error = await _refusal(response, form)
+            elif coding.lower() != "identity":
+                done.error = f"the answer is compressed ({safe_text(coding, 40)}), unasked"
             else:
                 async for pieces in timed_reads(response, pause):
                     reader.take(pieces)

@@ -30,6 +30,8 @@ _BODY_MOST = 1 << 30
 """Bytes of one body; a longer one is refused."""
 _BODY = "timed_body"
 """The response extension that holds the body: httpx wraps the response's stream."""
+_SENT = "sent_at"
+"""The response extension that holds when its request was sent."""
 
 _PHASES = ((number * 0.618034) % 1.0 for number in itertools.count(1))
 """Where in its pause each stream begins: streams that begin together must not be looked at
@@ -247,6 +249,15 @@ def timed_reads(response: httpx.Response, pause: float) -> AsyncIterator[list[Ti
     return body.reads(pause)
 
 
+def sent_at(response: httpx.Response) -> float:
+    """When its request was sent, by the transport's clock: once it had a connection.
+
+    KeyError for the response of another transport.
+    """
+    sent: float = response.extensions[_SENT]
+    return sent
+
+
 class ThinTransport(httpx.AsyncBaseTransport):
     """HTTP/1.1 without TLS, redirects or proxies, over the connections of `connector`.
 
@@ -299,6 +310,7 @@ class ThinTransport(httpx.AsyncBaseTransport):
         released = False
         try:
             connection.begin(head_only=request.method == "HEAD")
+            sent = self._clock()
             await _send(connection, message, timeouts.get("write"))
             head = await connection.head(timeouts.get("read"))
             released = True
@@ -315,6 +327,7 @@ class ThinTransport(httpx.AsyncBaseTransport):
 
         body = TimedBody(connection, timeouts.get("read"), release)
         extensions = {"http_version": b"HTTP/1.1", "reason_phrase": head.reason, _BODY: body}
+        extensions[_SENT] = sent
         return httpx.Response(
             status_code=head.status,
             headers=list(head.headers),

@@ -17,6 +17,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.generation import Prompt
 from ddtui.core.measurement import Cell
 from ddtui.engines.sglang import SGLANG
+from ddtui.hosts.base import Port, Receiver
 from tests.support.stub_engine import MODEL, PORT, MemoryConnector, Schedule, StubEngine
 from tests.support.virtual_time import in_virtual_time
 
@@ -151,6 +152,31 @@ def test_engine_s_own_figures_do_not_move_with_the_distance(away: float) -> None
     assert cell.server_rate == near(schedule.tokens / (schedule.duration + 2 * away), 0.06)
     assert cell.tpot
     assert cell.tpot.median == near(schedule.tpot)
+
+
+def test_connection_that_is_slow_to_open_is_no_part_of_the_first_token_s_time() -> None:
+    class Slow(MemoryConnector):
+        async def open_port(self, address: str, port: int, receiver: Receiver) -> Port:
+            await asyncio.sleep(0.5)
+            return await super().open_port(address, port, receiver)
+
+    engine, schedule = StubEngine(), Schedule()
+    wanted = plan(concurrency=(4,), repeats=1, warmup_batches=0)
+    (cell,) = measure(engine, wanted, connector=Slow(engine))
+    assert cell.ttft
+    assert cell.ttft.median == near(schedule.ttft)
+
+
+def test_answer_that_is_compressed_unasked_is_told() -> None:
+    class Compressing(StubEngine):
+        async def _stream(
+            self, path: str, number: int, plan: Schedule, fault: str, send: Callable[[bytes], None]
+        ) -> None:
+            send(b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: 3\r\n\r\nxyz")
+
+    with pytest.raises(NothingSucceeded) as told:
+        measure(Compressing(), plan())
+    assert told.value.why == "the answer is compressed (gzip), unasked"
 
 
 def test_engine_s_rate_at_concurrency_is_the_client_s() -> None:
