@@ -9,6 +9,7 @@ import msgspec
 
 from ddtui.cli.output import Paint, clean, narrowed, table, wrapped
 from ddtui.core.redact import safe_text
+from ddtui.core.spans import about
 from ddtui.core.sweep import DEFAULT_POLICY, Sweep
 from ddtui.experiments.eta import Leg
 from ddtui.experiments.grid import MatchRow
@@ -23,13 +24,8 @@ _MOST_ROWS = 100
 
 
 def duration(seconds: float | None) -> str:
-    """`1 h 05 min`, `12 min`, `45 s`; `?` for what is not known."""
-    if seconds is None:
-        return "?"
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes // 60} h {minutes % 60:02d} min" if minutes >= 60 else f"{minutes} min"
+    """`1 h 05 m`, `12 m`, `45 s`; `?` for what is not known."""
+    return "?" if seconds is None else about(seconds)
 
 
 # ---- text ----------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from statistics import median
 
 from ddtui.core.events import Phase
 from ddtui.core.snapshot import LoadView, Snapshot
+from ddtui.core.spans import duration
 
 FLOOR = 60.0
 """With earlier loads to compare: nothing shorter is a stall, seconds."""
@@ -150,16 +151,6 @@ class StallWatch:
         return f"{_listed(stopped)} {'stand' if len(stopped) > 1 else 'stands'} still"
 
 
-def seconds_in_words(seconds: float) -> str:
-    """A span in its two largest units: `23 s`, `2 min 05 s`, `1 h 10 min`."""
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min {whole % 60:02d} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02d} min"
-
-
 def stall_words(load: LoadView, snapshot: Snapshot) -> str:
     """What to say of a load that stands still: for how long, what stopped, what to look at.
 
@@ -169,7 +160,7 @@ def stall_words(load: LoadView, snapshot: Snapshot) -> str:
         return ""
     where = next((each for each in load.phases if each.phase is load.current), None)
     share = f" at {where.fraction * 100:.0f} %" if where is not None and where.fraction else ""
-    words = f"{load.current.value} stands still{share} for {seconds_in_words(load.stalled_for)}"
+    words = f"{load.current.value} stands still{share} for {duration(load.stalled_for)}"
     signs = [load.advice] if load.advice else []
     busy = [view.gpu.utilization for view in snapshot.gpus if view.gpu.utilization is not None]
     if busy:

@@ -15,8 +15,8 @@ from ddtui.core.load_eta import (
     weights_remaining,
 )
 from ddtui.core.load_phases import PhaseTimeline, Stretch
-from ddtui.core.load_stall import seconds_in_words
 from ddtui.core.load_weights import Bar, WeightsProgress
+from ddtui.core.spans import duration
 
 _NO_HISTORY = "no earlier load of this model"
 
@@ -49,7 +49,7 @@ class TimeLeft:
         `quiet`: seconds for which nothing has moved, where that is longer than usual. They bring
         the end no nearer, and what was seen before them is no present rate.
         """
-        silence = "" if quiet is None else f"no progress for {seconds_in_words(quiet)}"
+        silence = "" if quiet is None else f"no progress for {duration(quiet)}"
         if not self.experience.records:
             return Estimate(None, silence) if silence else self._alone(now)
         estimate = self._by_history(phase, now - (quiet or 0.0))

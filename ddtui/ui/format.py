@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import datetime
 
+from ddtui.core import spans
 from ddtui.core import text as core_text
 
 NOTHING = "–"
@@ -93,14 +94,7 @@ def duration(seconds: float | None) -> str:
     """A span in its two largest units: 9 s, 6 m 12 s, 2 h 05 m, 3 d 04 h."""
     if seconds is None or not math.isfinite(seconds):
         return NOTHING
-    whole = max(0, round(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3_600:
-        return f"{whole // 60} m {whole % 60:02d} s"
-    if whole < 86_400:
-        return f"{whole // 3_600} h {whole % 3_600 // 60:02d} m"
-    return f"{whole // 86_400} d {whole % 86_400 // 3_600:02d} h"
+    return spans.duration(seconds)
 
 
 def ago(seconds: float | None) -> str:

@@ -99,7 +99,7 @@ def test_with_history_the_eta_does_not_count_down_while_nothing_moves() -> None:
     early, late = stand_still(tracker, stops, 10), stand_still(tracker, stops + 10, 300)
     assert early.eta_seconds is not None
     assert late.eta_seconds == pytest.approx(early.eta_seconds, abs=1.5)
-    assert late.eta_source == "1 load of this model; no progress for 5 min 09 s"
+    assert late.eta_source == "1 load of this model; no progress for 5 m 09 s"
 
 
 def test_a_stall_is_told_in_words_with_where_to_look() -> None:
@@ -111,7 +111,7 @@ def test_a_stall_is_told_in_words_with_where_to_look() -> None:
         HostState("h", SGLang()).snapshot(stops), gpus=(gpu,), system=system
     )
     words = stall_words(view, snapshot)
-    assert re.match(r"loading target stands still at \d\d % for 2 min \d\d s: GPU memory", words)
+    assert re.match(r"loading target stands still at \d\d % for 2 m \d\d s: GPU memory", words)
     assert "GPU utilization 0 %, disks 0 MB/s. `py-spy dump" in words
     assert "dmesg" in words
     assert stall_words(msgspec.structs.replace(view, stalled_for=None), snapshot) == ""
