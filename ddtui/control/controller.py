@@ -18,6 +18,7 @@ from ddtui.control.differences import (
     differences,
     edited_beneath,
     not_running_as_written,
+    not_to_be_read,
     not_yet_read,
     safe_environment,
     safe_launch,
@@ -26,7 +27,7 @@ from ddtui.control.differences import (
 from ddtui.control.drop_in import Header
 from ddtui.control.earlier import Earlier, earlier, only_the_drop_in
 from ddtui.control.exec_start import ExecError
-from ddtui.control.host_actions import Facts, RightMissing, UnitActions, UnitText
+from ddtui.control.host_actions import Facts, RightMissing, UnitActions
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
 from ddtui.control.outcome import Asked, Outcome, break_off
@@ -36,6 +37,7 @@ from ddtui.control.reconfiguration import Limits, Run, Step
 from ddtui.control.rights_check import RightsCheck
 from ddtui.control.simulated import NOTHING_CHANGED, PROCESS, OfThisHost
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
+from ddtui.control.unit_files import UnitText
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
 from ddtui.core.redact import redact_argv, redact_mapping
@@ -131,11 +133,8 @@ class Controller:
         return self._command(self._actions_of(), await self._actions_of().read())
 
     def _command(self, actions: UnitActions, text: UnitText) -> UnitCommand:
-        if text.load_state not in {"loaded", ""} or not text.files:
-            raise NotPossible(
-                f"{actions.unit} is {text.load_state or 'not readable'} on {actions.host.name}",
-                "name the engine's unit with --unit, or in the host's section",
-            )
+        if (trouble := text.trouble) is not None:
+            raise NotPossible(trouble.what, trouble.remedy)
         engine = self._watching.engine
         try:
             return read_unit(actions.unit, text.files, engine.is_command, text.environment_files)
@@ -159,6 +158,7 @@ class Controller:
             *plan.findings,
             *edited_beneath(text),
             *not_yet_read(text),
+            *not_to_be_read(text),
             *not_running_as_written(
                 command.launch, snapshot, self._watching.engine, command.opaque
             ),
@@ -265,7 +265,7 @@ class Controller:
         back = await self._earlier(actions, text, force)
         command = self._command(actions, text)
         before, after = command.launch, self._launch_with(actions, text, back.drop_in)
-        findings = [*back.findings, *not_yet_read(text)]
+        findings = [*back.findings, *not_yet_read(text), *not_to_be_read(text)]
         if drop_in.sets_anything(back.drop_in):
             findings += await self._planner.in_sight(command, after)
         changes = tuple(self._differences(before, after))

@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from ddtui.control import drop_in
-from ddtui.control.host_actions import UnitText
 from ddtui.control.proof import deviations, restart_due
 from ddtui.control.unit_command import DROP_IN_NAME
+from ddtui.control.unit_files import UnitText
 from ddtui.control.unit_text import UnitFile, assignments
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level
@@ -100,6 +100,20 @@ def not_yet_read(text: UnitText) -> tuple[Finding, ...]:
             f"systemd has not read {', '.join(text.unread[:3])} yet, and will with this change",
             "a change needs a daemon-reload, which takes up all files of the unit",
             "look at what it sets; take it away if it is not wanted",
+        ),
+    )
+
+
+def not_to_be_read(text: UnitText) -> tuple[Finding, ...]:
+    """Which drop-ins of the unit may not be read; that they set no command is known by then."""
+    if not text.closed:
+        return ()
+    return (
+        Finding(
+            Level.NOTE,
+            "drop-in-closed",
+            f"{', '.join(text.closed[:3])} may not be read by {text.user}",
+            "by systemd's own word it sets no command; variables that it sets are left to it",
         ),
     )
 

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import msgspec
 
 from ddtui.control.drop_in import base_hash, header_of, sets_anything, stamp, text_hash
-from ddtui.control.host_actions import UnitActions, UnitText
+from ddtui.control.host_actions import UnitActions
 from ddtui.control.journal import ChangeStore
+from ddtui.control.unit_files import UnitText
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Finding, Level
 from ddtui.core.text import clean

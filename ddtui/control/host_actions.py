@@ -9,12 +9,10 @@ from typing import Literal
 import msgspec
 
 from ddtui.collect.settings import Scope
-from ddtui.collect.systemd_text import parse_properties, split_words
 from ddtui.control import rights
 from ddtui.control.drop_in import text_hash
-from ddtui.control.exec_start import split_variable
 from ddtui.control.held import Held, parse_held
-from ddtui.control.unit_command import EnvironmentFile
+from ddtui.control.unit_files import UnitText, parse_unit_files
 from ddtui.control.unit_programs import (
     END_PROCESS,
     HOLDERS,
@@ -26,7 +24,6 @@ from ddtui.control.unit_programs import (
     VERIFY_UNIT,
     WRITE_DROP_IN,
 )
-from ddtui.control.unit_text import UnitFile, split_cat
 from ddtui.core.bounded import bounded_int
 from ddtui.core.text import clean
 from ddtui.hosts.base import Completed, Host, HostError, ProgramTimeout
@@ -52,23 +49,6 @@ class RightMissing(ActionFailed):
     def __init__(self, what: str, lines: Sequence[str]) -> None:
         super().__init__(what, rights.way_out(lines))
         self.lines = tuple(lines)
-
-
-class UnitText(msgspec.Struct, frozen=True):
-    """A unit's files as they are on the host."""
-
-    user: str
-    uid: int
-    load_state: str
-    files: tuple[UnitFile, ...]
-    """The fragment first, then drop-ins in the order in which systemd reads them."""
-    environment_files: tuple[EnvironmentFile, ...]
-    own: str
-    """Text of ddtui's drop-in; empty where there is none."""
-    shown: str
-    """`ExecStart` of `systemctl show`."""
-    unread: tuple[str, ...] = ()
-    """Drop-ins among the files that systemd has not read yet."""
 
 
 class Rights(msgspec.Struct, frozen=True):
@@ -118,7 +98,7 @@ class UnitActions:
         answer = await self.host.run(UNIT_FILES, self.scope, self.unit, timeout=SHORT)
         if b"@end" not in answer.stdout:
             raise ActionFailed(f"cannot read the files of {self.unit}: {_said(answer)}")
-        text = parse_unit_files(answer.stdout)
+        text = parse_unit_files(answer.stdout, self.unit)
         self._login = text.user
         return text
 
@@ -181,8 +161,9 @@ class UnitActions:
 
     async def write(self, text: str, over: str) -> None:
         """Put the drop-in into place, whole, over the one of this hash (empty: over none)."""
+        orders = (over or "-", text_hash(text))
         answer = await self.host.run(
-            WRITE_DROP_IN, self.scope, self.unit, over or "-", timeout=SHORT, stdin=_bytes(text)
+            WRITE_DROP_IN, self.scope, self.unit, *orders, timeout=SHORT, stdin=_bytes(text)
         )
         said = answer.stdout.decode("utf-8", "replace").strip()
         if answer.status:
@@ -264,65 +245,6 @@ def _user(said: str) -> str:
 
 
 # ---- what the programs print ---------------------------------------------------------------------
-
-_BLOCK = re.compile(rb"@(show|cat|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n")
-_SHOWN = ("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart")
-
-
-def parse_unit_files(output: bytes) -> UnitText:
-    """Read the answer of the program UNIT_FILES."""
-    first, _, rest = output.partition(b"\n")
-    _, user, uid, *_ = [*first.decode("utf-8", "replace").split(" "), "", "", ""]
-    blocks: list[tuple[str, str, str | None]] = []
-    at = 0
-    while (match := _BLOCK.match(rest, at)) is not None:
-        kind, size, path = (part.decode("utf-8", "surrogateescape") for part in match.groups())
-        if size == "-":
-            blocks.append((kind, path, None))
-            at = match.end()
-        else:
-            end = match.end() + int(size)
-            text = rest[match.end() : end].decode("utf-8", "surrogateescape")
-            blocks.append((kind, path, text))
-            at = end + 1
-    shown = next((text or "" for kind, _, text in blocks if kind == "show"), "")
-    values = parse_properties(shown.split("\n"), _SHOWN)
-    cat = next((text or "" for kind, _, text in blocks if kind == "cat"), "")
-    paths = {values.get("FragmentPath", ""), *split_words(values.get("DropInPaths", ""))}
-    own = [(path, text) for kind, path, text in blocks if kind == "ours"]
-    unread = [UnitFile(path, text or "") for kind, path, text in blocks if kind == "unread"]
-    files = split_cat(cat, paths | {path for path, _ in own})
-    if files and unread:
-        drop_ins = sorted([*files[1:], *unread], key=lambda file: file.path.rpartition("/")[2])
-        files = [files[0], *drop_ins]
-    return UnitText(
-        user=user,
-        uid=-1 if (number := bounded_int(uid)) is None else number,
-        load_state=values.get("LoadState", ""),
-        files=tuple(files),
-        environment_files=tuple(
-            EnvironmentFile(path, None if text is None else read_environment_file(text))
-            for kind, path, text in blocks
-            if kind == "environment"
-        ),
-        own=own[0][1] or "" if own else "",
-        shown=values.get("ExecStart", ""),
-        unread=tuple(file.path for file in unread),
-    )
-
-
-def read_environment_file(text: str) -> dict[str, str]:
-    """Variables of an environment file: systemd.exec(5), `EnvironmentFile=`."""
-    found: dict[str, str] = {}
-    for line in re.sub(r"\\\n", "", text).split("\n"):
-        name, equals, value = line.strip().partition("=")
-        if not equals or name[:1] in "#;" or not re.fullmatch(r"[A-Za-z_]\w*", name.strip()):
-            continue
-        value = value.strip()
-        if value[:1] in ("'", '"'):
-            value = " ".join(split_variable(value))
-        found[name.strip()] = value
-    return found
 
 
 def parse_look(lines: Sequence[str]) -> Facts:

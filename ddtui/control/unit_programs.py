@@ -41,7 +41,7 @@ UNIT_FILES = Program(
     PREAMBLE
     + _SCOPE
     + """
-props=LoadState,FragmentPath,DropInPaths,EnvironmentFiles,ExecStart
+props=LoadState,FragmentPath,DropInPaths,EnvironmentFiles,ExecStart,Environment,NeedDaemonReload
 out=$($ctl show --no-pager -p "$props" -- "$unit") || exit
 block() { echo "@$1 ${#3} $2"; printf '%s\n' "$3"; }
 each() { # KIND PATH
@@ -52,7 +52,21 @@ each() { # KIND PATH
 }
 echo "@user $(id -un) $UID $HOME"
 block show - "$out"
-block cat - "$($ctl cat --no-pager -- "$unit" 2>/dev/null; echo)"
+nl=$'\n'; all=$nl$out
+paths=${all#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
+fragment=${all#*"${nl}FragmentPath="}; fragment=${fragment%%"$nl"*}
+# it ends at the first file that may not be read, or that is gone, and leaves out all that follow
+if text=$($ctl cat --no-pager -- "$unit" 2>/dev/null; rc=$?; echo x; exit $rc); then
+  block cat - "${text%x}"
+else
+  for path in "$fragment" $paths; do
+    case $path in /*) up=$path ;; *) continue ;; esac
+    while [ -n "$up" ] && [ ! -e "$up" ]; do up=${up%/*}; done
+    if [ "$up" != "$path" ] && [ -x "${up:-/}" ]; then echo "@gone - $path"
+    else each file "$path"
+    fi
+  done
+fi
 while IFS= read -r line; do
   case $line in EnvironmentFiles=?*)
     path=${line#EnvironmentFiles=}; path=${path% (ignore_errors=*}
@@ -60,7 +74,7 @@ while IFS= read -r line; do
     each environment "$path" ;;
   esac
 done <<<"$out"
-paths=${out#*DropInPaths=}; paths=${paths%%$'\n'*}; read_in=" "
+read_in=" "
 for path in $paths; do read_in="$read_in${path##*/} "; done
 stem=${unit%.*} kind=${unit##*.}; names=("$unit.d"); part=$stem
 case $stem in *@*) names+=("${stem%%@*}@.$kind.d"); part=${stem%%@*} ;; esac
@@ -84,10 +98,11 @@ echo "@end"
 """,
 )
 """Arguments: scope, unit. One shot: `@user NAME UID HOME`, then blocks `@KIND BYTES PATH`, those
-bytes and a newline: `show` (properties), `cat` (`systemctl cat`), `environment` (each file of
-variables that must be there, or is), `unread` (each drop-in that systemd will take up with its next
-reload) and `ours` (ddtui's own drop-in); `-` instead of the size of a file that may not be read,
-`@none PATH` where there is no drop-in; `@end`."""
+bytes and a newline: `show` (properties), `cat` (`systemctl cat`; where that fails, `file` for each
+file of the unit instead, and `@gone - PATH` for one that is there no more), `environment` (each
+file of variables that must be there, or is), `unread` (each drop-in that systemd will take up with
+its next reload) and `ours` (ddtui's own drop-in); `-` instead of the size of a file that may not be
+read, `@none PATH` where there is no drop-in; `@end`."""
 
 LOOK = Program(
     "ddtui:unit-look",
@@ -96,7 +111,7 @@ LOOK = Program(
     + """
 props=LoadState,ActiveState,SubState,Result,InvocationID,NRestarts,MainPID
 $ctl show --no-pager -p "$props,NeedDaemonReload,ControlGroup" -- "$unit" || exit
-if [ ! -e "$file" ]; then echo "DropIn="
+if [ ! -s "$file" ]; then echo "DropIn="
 elif [ -r "$file" ] && sum=$(sha256sum < "$file"); then echo "DropIn=${sum%% *}"
 else echo "DropIn=unreadable"
 fi
@@ -104,7 +119,7 @@ echo "@end"
 """,
 )
 """Arguments: scope, unit. One shot: properties of the unit, `DropIn=` and the hash of ddtui's
-drop-in (empty: there is none), `@end`."""
+drop-in (empty: there is none, or it is empty), `@end`."""
 
 WRITE_DROP_IN = Program(
     "ddtui:write-drop-in",
@@ -112,16 +127,19 @@ WRITE_DROP_IN = Program(
     + _SCOPE
     + _CLOSED
     + f"""
-text=$(cat; echo x); text=${{text%x}} over=$3
+text=$(cat; echo x); text=${{text%x}} over=$3 whole=$4
 [ "${{#text}}" -gt 0 ] || {{ echo "nothing came on standard input" >&2; exit 3; }}
-old=-; [ ! -e "$file" ] || {{ old=$(sha256sum < "$file") || exit; old=${{old%% *}}; }}
+old=-; [ ! -s "$file" ] || {{ old=$(sha256sum < "$file") || exit; old=${{old%% *}}; }}
 new=$(printf '%s' "$text" | sha256sum)
+[ "${{new%% *}}" = "${{whole:-${{new%% *}}}}" ] ||
+  {{ echo "it did not come whole: does a start-up file of the shell read its input?" >&2; exit 3; }}
 case $old in
   "$over"|"${{new%% *}}") ;;
   *) [ -z "$over" ] || {{ echo "$file was changed meanwhile" >&2; exit 5; }} ;;
 esac
 umask 022
 [ -d "$folder" ] || root {MKDIR} -p "$folder" || exit
+[ -x "$folder" ] || {{ echo "what is in $folder may not be seen" >&2; exit 4; }}
 clear_away() {{ # what was written beside it, or its text where it may not be removed
   [ -e "$file.new" ] || return
   if plainly; then rm -f -- "$file.new"; else root {TEE} "$file.new" </dev/null >/dev/null; fi
@@ -146,11 +164,12 @@ root {MV} -T "$file.new" "$file" || fail $?
 sum=$(sha256sum < "$file") && echo "@written ${{sum%% *}}"
 """,
 )
-"""Arguments: scope, unit, hash of the drop-in that it may replace (`-`: there is none; empty:
-whatever is there); the drop-in on standard input. Writes it beside the old one, reads it back, and
-renames it into place, as closed to others as the unit's fragment where that is allowed. Prints
-`@written SHA256`; exit status 5 where another one is there, so that an order that arrives late
-overwrites nothing. What a failure leaves beside it is taken away, or said on standard error."""
+"""Arguments: scope, unit, hash of the drop-in that it may replace (`-`: there is none, or an empty
+one; empty: whatever is there), hash of the new one; that on standard input. Writes it beside the
+old one, reads it back, and renames it into place, as closed to others as the unit's fragment where
+that is allowed. Prints `@written SHA256`; exit status 5 where another one is there, so that an
+order that arrives late overwrites nothing; 3 for one that did not come whole. What a failure leaves
+beside it is taken away, or said on standard error."""
 
 DROP_IN_SIGHT = Program(
     "ddtui:drop-in-sight",
@@ -320,6 +339,7 @@ LOCK_HOLDER = Program(
     "ddtui:lock-holder",
     PREAMBLE
     + """
+command -v flock >/dev/null || { echo "@free"; exit 0; } # LOCK says that it is not there
 for file in "/run/lock/ddtui-$1.lock" "/tmp/ddtui-$1.lock"; do
   [ -f "$file" ] && [ ! -L "$file" ] && [ -r "$file" ] || continue
   exec {fd}<"$file" || continue

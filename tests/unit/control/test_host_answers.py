@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddtui.control.held import baseline, parse_held
-from ddtui.control.host_actions import parse_look, parse_unit_files
+from ddtui.control.host_actions import parse_look
+from ddtui.control.unit_files import parse_unit_files
 
 ENDLESS = "9" * 5000
 """Python refuses to read so many digits."""

@@ -8,8 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from ddtui.control.host_actions import parse_unit_files, parse_verify
-from ddtui.control.unit_programs import DROP_IN_SIGHT, UNIT_FILES, VERIFY_UNIT, WRITE_DROP_IN
+from ddtui.control.drop_in import text_hash
+from ddtui.control.host_actions import parse_verify
+from ddtui.control.unit_files import parse_unit_files
+from ddtui.control.unit_programs import (
+    DROP_IN_SIGHT,
+    LOOK,
+    UNIT_FILES,
+    VERIFY_UNIT,
+    WRITE_DROP_IN,
+)
 from ddtui.hosts.base import Program
 
 UNIT = "engine.service"
@@ -76,6 +84,46 @@ def test_drop_ins_that_systemd_has_not_read_are_seen(unit: UserUnit) -> None:
     assert [each.text for each in found.files][-1] == "[Service]\nNice=1\n"
     (own / "50-ddtui.conf").unlink()
     assert len(parse_unit_files(unit.run(UNIT_FILES).stdout.encode()).unread) == 2
+
+
+def test_files_are_read_by_themselves_where_cat_ends_early(unit: UserUnit) -> None:
+    """It ends at the first file that is gone or closed, and what comes after it would be lost."""
+    folder = unit.file.parent
+    folder.mkdir()
+    (folder / "60-later.conf").write_text("[Service]\nNice=1\n")
+    (unit.home / "bin/systemctl").write_text(
+        f"#!/bin/sh\ncase $* in *' cat '*) echo '# {unit.fragment}'; exit 1 ;; esac\n"
+        "echo LoadState=loaded\n"
+        f"echo 'FragmentPath={unit.fragment}'\n"
+        f"echo 'DropInPaths={folder}/20-gone.conf {folder}/60-later.conf'\n"
+    )
+    found = parse_unit_files(unit.run(UNIT_FILES).stdout.encode(), UNIT)
+    assert [Path(each.path).name for each in found.files] == [UNIT, "60-later.conf"]
+    assert (found.closed, found.trouble) == ((), None)
+
+
+def test_only_a_whole_drop_in_is_written(unit: UserUnit) -> None:
+    """A start-up file of the login shell may have read the beginning."""
+    whole = f"# a comment\n{FRAGMENT}"
+    orders = ("-", text_hash(whole))
+    torn = unit.run(WRITE_DROP_IN, *orders, said=FRAGMENT)
+    assert torn.returncode == 3
+    assert "start-up file" in torn.stderr
+    assert not unit.file.exists()
+    done = unit.run(WRITE_DROP_IN, *orders, said=whole)
+    assert done.stdout.strip() == f"@written {text_hash(whole)}"
+
+
+@pytest.mark.parametrize("there", ["/dev/null", ""])
+def test_an_empty_drop_in_is_none(unit: UserUnit, there: str) -> None:
+    unit.file.parent.mkdir()
+    if there:
+        unit.file.symlink_to(there)
+    else:
+        unit.file.write_text("")
+    assert "DropIn=\n" in unit.run(LOOK).stdout
+    assert unit.run(WRITE_DROP_IN, "-", said=FRAGMENT).returncode == 0
+    assert (unit.file.is_symlink(), unit.file.read_text()) == (False, FRAGMENT)
 
 
 needs_systemd = pytest.mark.skipif(
