@@ -154,13 +154,12 @@ def narrowed(
     `give` names columns that may be cut (with an ellipsis) and how wide they stay at least, in the
     order in which they give way; 0 leaves a column out, and must come last of its column.
     """
-    from ddtui.experiments.fitting import cells as columns_of
-    from ddtui.experiments.fitting import shortened
+    from ddtui.core.width import cell_len, clip
 
     cells = [list(row) for row in rows]
     gone: set[int] = set()
     for column, least in give:
-        widths = [max(columns_of(row[n]) for row in cells) for n in range(len(cells[0]))]
+        widths = [max(cell_len(row[n]) for row in cells) for n in range(len(cells[0]))]
         total = sum(widths) - sum(widths[n] for n in gone)
         total += len(gap) * (len(widths) - len(gone) - 1)
         if width is None or total <= width:
@@ -170,7 +169,7 @@ def narrowed(
             continue
         room = max(least, widths[column] - (total - width))
         for row in cells:
-            row[column] = shortened(row[column], room)
+            row[column] = clip(row[column], room)
     return [[cell for n, cell in enumerate(row) if n not in gone] for row in cells]
 
 

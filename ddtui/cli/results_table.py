@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ddtui.cli.output import Paint, wrapped
+from ddtui.core.width import clip, padded
 from ddtui.experiments import fitting
 from ddtui.experiments.columns import Column, columns_of, verdict_word
 from ddtui.experiments.comparison import Standing
-from ddtui.experiments.fitting import WIDEST_TITLE, fitted, padded, shortened, width_of
+from ddtui.experiments.fitting import WIDEST_TITLE, fitted, width_of
 from ddtui.experiments.results import ResultsView, Row
 
 GAP = " " * fitting.GAP
@@ -84,7 +85,7 @@ def _not_compared(rows: Sequence[Row], width: int | None) -> Iterator[str]:
         yield ""
     for reason, titles in silent.items():
         more = f" and {len(titles) - _LISTED} more" if len(titles) > _LISTED else ""
-        named = ", ".join(shortened(each, WIDEST_TITLE) for each in titles[:_LISTED])
+        named = ", ".join(clip(each, WIDEST_TITLE) for each in titles[:_LISTED])
         yield from wrapped(f"no verdict: {reason}: {named}{more}", width, "  ")
 
 
@@ -94,7 +95,7 @@ def _causes(rows: Sequence[Row], width: int | None, paint: Paint) -> Iterator[st
     if told:
         yield ""
     for row, line in told:
-        title = shortened(row.title, WIDEST_TITLE)
+        title = clip(row.title, WIDEST_TITLE)
         first, *more = wrapped(f"  {title}: {line}", width, "    ")
         yield first.replace(title, paint(title, "bold"), 1)
         yield from more

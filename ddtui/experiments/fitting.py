@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
-from functools import lru_cache
 
+from ddtui.core.width import cell_len, clip
 from ddtui.experiments.columns import Column
 
 GAP = 2
@@ -44,45 +43,16 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], 
 
 def _telling_width(titles: Sequence[str]) -> int:
     """The least width, of some use, at which titles that differ still do."""
-    different = len({shortened(each, WIDEST_TITLE) for each in titles})
+    different = len({clip(each, WIDEST_TITLE) for each in titles})
     for width in range(NARROWEST_TITLE * 2, WIDEST_TITLE):
-        if len({shortened(each, width) for each in titles}) == different:
+        if len({clip(each, width) for each in titles}) == different:
             return width
     return WIDEST_TITLE
 
 
-@lru_cache(maxsize=8192)  # most texts of a table are there many times
-def cells(text: str) -> int:
-    """How many columns of a terminal a text takes."""
-    if text.isascii():
-        return len(text)
-    return sum(
-        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        for char in text
-    )
-
-
-def shortened(text: str, width: int) -> str:
-    """A text in at most `width` columns, with an ellipsis where something was left out."""
-    if cells(text) <= width:
-        return text
-    kept = ""
-    for char in text:
-        if cells(kept + char) > width - 1:
-            break
-        kept += char
-    return f"{kept}…"
-
-
-def padded(text: str, width: int, *, right: bool) -> str:
-    """A text filled with blanks."""
-    blank = " " * (width - cells(text))
-    return blank + text if right else text + blank
-
-
 def width_of(column: Column) -> int:
     """How many columns of a terminal one column takes."""
-    return max(cells(text) for text in (column.title, *column.texts))
+    return max(cell_len(text) for text in (column.title, *column.texts))
 
 
 _Fitted = tuple[Column, int]
@@ -94,6 +64,6 @@ def _total(columns: Sequence[_Fitted]) -> int:
 
 
 def _cut(column: Column, width: int) -> _Fitted:
-    texts = tuple(shortened(text, width) for text in column.texts)
-    cut = Column(shortened(column.title, width), texts, column.weight, column.right)
+    texts = tuple(clip(text, width) for text in column.texts)
+    cut = Column(clip(column.title, width), texts, column.weight, column.right)
     return cut, width_of(cut)

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from textwrap import wrap
 
 from ddtui.core.text import clean
+from ddtui.core.width import clip
 from ddtui.experiments.chart_data import AnyChart, Chart, HeatMap, Point
-from ddtui.experiments.fitting import shortened
 from ddtui.experiments.svg import Svg
 from ddtui.experiments.wording import number
 
@@ -134,7 +134,7 @@ def _lines(chart: Chart) -> Svg:
             _marker(picture, spot, place, tip)
     _legend(picture, chart)
     if chart.missing:
-        picture.text(20, HEIGHT - 3, shortened(chart.missing, _WIDEST), "faint")
+        picture.text(20, HEIGHT - 3, clip(chart.missing, _WIDEST), "faint")
     return picture
 
 

@@ -11,13 +11,14 @@ from collections.abc import Iterable, Mapping
 from textwrap import wrap
 from typing import Self
 
-from rich.cells import cell_len, chop_cells, set_cell_size
+from rich.cells import chop_cells
 from rich.segment import Segment
 from rich.style import Style
 from rich.text import Text
 from textual.color import Color
 from textual.strip import Strip
 
+from ddtui.core.width import cell_len, clip
 from ddtui.ui.format import clean
 
 
@@ -187,15 +188,6 @@ class Row:
             else:
                 segments.append(Segment(" " * (width - row.width), styles[Ink.TEXT]))
         return Strip(segments, width)
-
-
-def clip(text: str, width: int) -> str:
-    """Text in at most `width` cells, with an ellipsis where something was left out."""
-    if cell_len(text) <= width:
-        return text
-    if width <= 0:
-        return ""
-    return set_cell_size(text, width - 1).rstrip() + "…" if width > 1 else "…"
 
 
 def wrapped(text: str, width: int, ink: Ink = Ink.TEXT, *, indent: int = 0) -> list[Row]:

@@ -3,7 +3,8 @@ from __future__ import annotations
 from rich.cells import cell_len
 from textual.theme import BUILTIN_THEMES
 
-from ddtui.ui.ink import Ink, Row, clip, flow, grid, ink_styles
+from ddtui.core.width import clip
+from ddtui.ui.ink import Ink, Row, flow, grid, ink_styles
 from ddtui.ui.themes import load_themes, variable_defaults
 
 VARIABLES = {**BUILTIN_THEMES["textual-dark"].to_color_system().generate(), **variable_defaults()}

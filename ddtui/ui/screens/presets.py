@@ -19,11 +19,11 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.preset_tables import NAME
 from ddtui.config.presets import merged
 from ddtui.core.launch import Request
+from ddtui.core.width import clip
 from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.control_desk import ControlDesk
 from ddtui.ui.copying import copy_text
-from ddtui.ui.ink import clip
 from ddtui.ui.palette import keymap_of
 from ddtui.ui.screens.built import built
 from ddtui.ui.screens.choice import Choice, ChoiceScreen

@@ -6,8 +6,9 @@ from textwrap import wrap
 
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import Severity
+from ddtui.core.width import clip
 from ddtui.ui import format as fmt
-from ddtui.ui.ink import Ink, Row, clip
+from ddtui.ui.ink import Ink, Row
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Canvas, Drawing
 

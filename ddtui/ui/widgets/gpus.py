@@ -8,8 +8,9 @@ from textwrap import wrap
 from ddtui.core.gpus import throttle_words
 from ddtui.core.samples import Collector, Gpu, GpuProcess
 from ddtui.core.snapshot import GpuView
+from ddtui.core.width import clip
 from ddtui.ui import format as fmt
-from ddtui.ui.ink import Ink, Row, clip
+from ddtui.ui.ink import Ink, Row
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.bars import bar
 from ddtui.ui.widgets.canvas import Drawing, Panel

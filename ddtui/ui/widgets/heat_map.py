@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ddtui.core.width import clip
 from ddtui.experiments.chart_data import Field, HeatMap
 from ddtui.experiments.wording import number
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import HEATS, Ink, Row, clip, wrapped
+from ddtui.ui.ink import HEATS, Ink, Row, wrapped
 from ddtui.ui.widgets.scatter import beneath
 
 _WIDEST, _NARROWEST = 20, 7

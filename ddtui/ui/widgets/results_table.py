@@ -12,6 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from ddtui.core.width import clip
 from ddtui.experiments.columns import Column, columns_of, verdict_word
 from ddtui.experiments.comparison import Standing
 from ddtui.experiments.fitting import GAP, fitted, width_of
@@ -20,7 +21,7 @@ from ddtui.experiments.results import ResultsView
 from ddtui.experiments.results import Row as Result
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
-from ddtui.ui.ink import Ink, Row, clip, wrapped
+from ddtui.ui.ink import Ink, Row, wrapped
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.canvas import Drawing, Panel
 from ddtui.ui.widgets.results_order import Order

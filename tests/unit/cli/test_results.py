@@ -17,8 +17,9 @@ from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import Paint
 from ddtui.cli.results_table import table_lines
 from ddtui.core.experiment import ExperimentState
+from ddtui.core.width import cell_len
 from ddtui.experiments.columns import Column, columns_of
-from ddtui.experiments.fitting import cells, fitted
+from ddtui.experiments.fitting import fitted
 from ddtui.experiments.results import ResultsView, results_view
 from ddtui.store import Store
 from tests.unit.cli.conftest import Run
@@ -92,7 +93,7 @@ def test_the_table_is_no_wider_than_the_terminal(width: int, plain: Paint) -> No
     ]
     view = results_view("ct200", long, [])
     lines = list(table_lines(view, width, plain))
-    assert max(cells(line) for line in lines[3 : 4 + len(view.rows)]) <= width
+    assert max(cell_len(line) for line in lines[3 : 4 + len(view.rows)]) <= width
     kept, left_out = fitted(columns_of(view), width)
     assert {"configuration", "tok/s/user", "verdict"} <= {column.title for column in kept}
     assert {column.title for column in kept} | {*left_out} == {
