@@ -13,7 +13,7 @@ from ddtui.core.samples import (
     UnitStatus,
 )
 from ddtui.core.snapshot import ReadinessState, Severity, Snapshot, Verdict
-from ddtui.engines import engine
+from ddtui.engines.sglang import SGLANG
 
 RUN = "b" * 32
 T = "[2026-11-29 17:20:00]"
@@ -26,7 +26,7 @@ CRASH = (
 
 
 def host_with(*texts: str, manager: tuple[str, ...] = (), **unit: object) -> HostState:
-    state = HostState("ct200", engine("sglang"))
+    state = HostState("ct200", SGLANG)
     fields: dict[str, object] = {"active_state": "active", "sub_state": "running"} | unit
     status = UnitStatus("llm.service", invocation=RUN, started_at=1000.0, **fields)  # type: ignore[arg-type]
     lines = [JournalLine(1001.0, text, RUN) for text in texts]

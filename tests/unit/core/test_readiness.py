@@ -21,7 +21,7 @@ from ddtui.core.samples import (
     UnitStatus,
 )
 from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
-from ddtui.engines import engine
+from ddtui.engines.sglang import SGLANG
 
 OLD, NEW = "a" * 32, "b" * 32
 COMMAND = (
@@ -61,7 +61,7 @@ class Story:
     """Feeds samples to a HostState and looks at the readiness it gives."""
 
     def __init__(self) -> None:
-        self.state = HostState("ct200", engine("sglang"))
+        self.state = HostState("ct200", SGLANG)
         self.state.apply(LinkSample(100.0, "link", LinkState.LIVE))
 
     def serving(self, at: float, invocation: str = NEW) -> None:
