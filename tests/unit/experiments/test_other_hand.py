@@ -8,10 +8,11 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
+from ddtui.core.configuration_key import key_of
 from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
 from ddtui.core.launch import Launch, Request
 from ddtui.core.measurement import MeasurementState
-from ddtui.experiments.baseline import Baseline, baseline_of, key_of, moved_ones
+from ddtui.experiments.baseline import Baseline, baseline_of, moved_ones
 from ddtui.experiments.one_experiment import OTHER_BASE
 from ddtui.experiments.queue import Queue
 from ddtui.experiments.report import RunEvent
