@@ -112,7 +112,7 @@ async def server_flags(host: Host, unit: UnitStatus, *, refresh: bool) -> Server
             host,
             unit.command_line,
             working_directory=unit.working_directory,
-            environment=environment_of(unit),
+            environment=unit.variables,
             cache=None if host.simulated else cache_folder(),
             refresh=refresh,
         )
@@ -121,12 +121,6 @@ async def server_flags(host: Host, unit: UnitStatus, *, refresh: bool) -> Server
         if error.remedy:
             say(f"       {error.remedy}")
         return None
-
-
-def environment_of(unit: UnitStatus) -> dict[str, str]:
-    """The variables that a unit sets, secrets masked."""
-    pairs = (pair.partition("=") for pair in unit.environment)
-    return {name: value for name, _, value in pairs}
 
 
 def knobs_report(
@@ -138,7 +132,7 @@ def knobs_report(
     from ddtui.engines.sglang.dialects import detect, knob_flags
     from ddtui.engines.sglang.server_flags import from_values
 
-    environment = environment_of(unit)
+    environment = unit.variables
     try:
         known = server or from_values(CommandLine(unit.command_line).values())
         line = CommandLine(unit.command_line, known)

@@ -16,7 +16,7 @@ import msgspec
 
 from ddtui.collect.unit_start import Start
 from ddtui.core.redact import is_secret_name, redact_environment
-from ddtui.core.text import clean
+from ddtui.core.text import clean, named_values
 
 _NO_VARIABLES = re.compile(r"/run/systemd/generator|/systemd/(?:system|user)\.control(?:/|$)")
 """Files that every reload writes anew, and those of `systemctl set-property`: limits in force."""
@@ -142,7 +142,7 @@ def _later(start: Start, began: float, now: float | None) -> list[str]:
 
 def _by_the_unit(unit: Configured, seen: Seen, start: Start, *, direct: bool) -> Environment:
     """By what the unit was at the start: what its program makes of that is its own affair."""
-    then, now = _named(seen.unit.pairs), _named(unit.pairs)
+    then, now = named_values(seen.unit.pairs), named_values(unit.pairs)
     older = [
         f"{clean(name, 80)} was set by the unit at the start, and is no more"
         for name in then
@@ -186,7 +186,7 @@ def _by_the_process(unit: Configured, start: Start, variables: dict[str, str]) -
     """By the process, where files were changed before anybody looked."""
     assigned = {word.partition("=")[0] for word in unit.exec_start if _ASSIGNMENT.match(word)}
     pairs, older = [], []
-    for name, value in _named(unit.pairs).items():
+    for name, value in named_values(unit.pairs).items():
         if name in start.in_files or name in assigned:
             pairs.append(f"{name}={value}")
         elif (started := variables.get(name)) is not None:
@@ -195,10 +195,6 @@ def _by_the_process(unit: Configured, start: Start, variables: dict[str, str]) -
                 text = "(a secret) is another one in the process than in the unit"
                 older.append(f"{clean(name, 80)} {text}")
     return Environment(redact_environment(pairs), read=True, older=tuple(older))
-
-
-def _named(pairs: Sequence[str]) -> dict[str, str]:
-    return dict(pair.partition("=")[::2] for pair in pairs)
 
 
 def _is_secret(name: str, *values: str) -> bool:

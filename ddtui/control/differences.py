@@ -23,7 +23,7 @@ from ddtui.core.redact import (
     redact_text,
 )
 from ddtui.core.snapshot import Snapshot
-from ddtui.core.text import clean
+from ddtui.core.text import clean, named_values
 
 
 def differences(
@@ -46,7 +46,7 @@ def differences(
 def safe_environment(values: Mapping[str, str | None]) -> dict[str, Any]:
     """Variables with their secrets removed; None stays None."""
     pairs = redact_environment(f"{name}={value}" for name, value in values.items() if value)
-    safe = dict(pair.partition("=")[::2] for pair in pairs)
+    safe = named_values(pairs)
     return {name: safe.get(name, value) for name, value in values.items()}
 
 

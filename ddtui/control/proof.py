@@ -81,7 +81,7 @@ class _Told:
 
 
 def _variable(change: Change, unit: UnitStatus | None) -> Proof:
-    now = _variables(unit).get(change.name)
+    now = unit.variables.get(change.name) if unit is not None else None
     if change.after is None:
         taken = now is None
     else:
@@ -98,12 +98,6 @@ def _variable(change: Change, unit: UnitStatus | None) -> Proof:
         outcome = Outcome.OVERRIDDEN
         reason = "the program has set it itself after the start"
     return Proof(change.kind, change.name, change.after, now, outcome, reason, change.knob)
-
-
-def _variables(unit: UnitStatus | None) -> dict[str, str]:
-    """The variables of a unit, secrets removed."""
-    pairs = unit.environment if unit is not None else ()
-    return dict(pair.partition("=")[::2] for pair in pairs)
 
 
 def _flag(change: Change, told: _Told, findings: Sequence[Finding]) -> Proof:
@@ -228,7 +222,7 @@ def variable_deviations(
     """The variables among the deviations; secrets removed."""
     if unit is None:
         return []
-    variables = _variables(unit)
+    variables = unit.variables
     names = [name for name in variables if name in expected.environment or name in unwanted]
     if unit.environment_read:
         names += [name for name in expected.environment if name not in variables]

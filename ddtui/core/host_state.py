@@ -244,8 +244,7 @@ class HostState:
     def _knobs(self) -> tuple[dict[str, str], str]:
         """Named knobs by the strongest source there is."""
         run, unit = self._run, self._unit
-        pairs = (pair.partition("=") for pair in unit.environment) if unit is not None else ()
-        variables = {name: value for name, _, value in pairs}
+        variables = unit.variables if unit is not None else {}
         if run is not None and run.info is not None and run.info.arguments:
             return self._engine.knobs(run.info.arguments, variables), run.info.source
         if run is not None and run.configured:

@@ -15,6 +15,8 @@ import enum
 
 import msgspec
 
+from ddtui.core.text import named_values
+
 
 class Sample(msgspec.Struct, frozen=True, tag=True):
     """Base of all samples."""
@@ -260,6 +262,11 @@ class UnitStatus(msgspec.Struct, frozen=True):
     working_directory: str = ""
     status_text: str = ""
     """What the service says of itself (sd_notify STATUS=)."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment by name."""
+        return named_values(self.environment)
 
     @property
     def is_up(self) -> bool:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from functools import lru_cache
 
 TAB_WIDTH = 8
@@ -59,3 +60,8 @@ def _stand_in(char: str) -> str:
         return " "
     category = unicodedata.category(char)
     return "" if category in ("Cc", "Cf") else "�"
+
+
+def named_values(pairs: Iterable[str]) -> dict[str, str]:
+    """`NAME=value` pairs, such as variables, by their names."""
+    return dict(pair.partition("=")[::2] for pair in pairs)

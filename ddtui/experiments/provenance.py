@@ -10,6 +10,7 @@ from ddtui.core.launch import Launch
 from ddtui.core.measurement import Provenance
 from ddtui.core.redact import redact_argv, redact_environment, redact_mapping
 from ddtui.core.snapshot import Snapshot, Verdict
+from ddtui.core.text import named_values
 from ddtui.experiments.witness import Witness
 
 
@@ -29,7 +30,7 @@ def provenance(
         driver=next((view.gpu.driver for view in snapshot.gpus if view.gpu.driver), ""),
         gpus=tuple(view.gpu.name for view in snapshot.gpus),
         argv=redact_argv(argv),
-        environment=dict(pair.partition("=")[::2] for pair in environment),
+        environment=named_values(environment),
         server_args=redact_mapping(info.arguments) if info is not None else {},
         evidence=tuple(
             f"{each.name}: {each.detail}"

@@ -15,6 +15,7 @@ from ddtui.core.experiment import Experiment, Match
 from ddtui.core.knobs import by_name
 from ddtui.core.measurement import Cell, CodingResult, Measurement, Provenance, Spread
 from ddtui.core.redact import redact_argv, redact_environment, redact_mapping, safe_text
+from ddtui.core.text import named_values
 
 NAME = 120
 """Most characters of a title, a name or a value."""
@@ -119,9 +120,7 @@ def _provenance(found: Provenance) -> Provenance:
         driver=name(found.driver),
         gpus=tuple(map(name, found.gpus)),
         argv=tuple(map(text, redact_argv(found.argv))),
-        environment={
-            name(key): text(value) for key, _, value in (pair.partition("=") for pair in pairs)
-        },
+        environment={name(key): text(value) for key, value in named_values(pairs).items()},
         server_args=_mapping(found.server_args),
         evidence=tuple(map(text, found.evidence)),
         throttled=tuple(map(name, found.throttled)),
