@@ -6,10 +6,8 @@ import math
 
 import msgspec
 
+from ddtui.bench.quantiles import Z
 from ddtui.core.measurement import CodingResult, Verdict
-
-_Z = 1.959963984540054
-"""Of a two-sided interval of 95 %."""
 
 
 def wilson_interval(passed: int, total: int) -> tuple[float, float]:
@@ -24,9 +22,9 @@ def wilson_interval(passed: int, total: int) -> tuple[float, float]:
         raise ValueError(f"{passed} of {total} is no share")
     if total == 0:
         return 0.0, 1.0
-    share, square = passed / total, _Z * _Z
+    share, square = passed / total, Z * Z
     middle = (share + square / (2 * total)) / (1 + square / total)
-    spread = _Z * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
+    spread = Z * math.sqrt(share * (1 - share) / total + square / (4 * total * total))
     spread /= 1 + square / total
     low = 0.0 if passed == 0 else max(0.0, middle - spread)
     high = 1.0 if passed == total else min(1.0, middle + spread)

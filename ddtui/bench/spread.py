@@ -6,11 +6,10 @@ from collections.abc import Iterable, Sequence
 from math import comb, sqrt
 from statistics import fmean, median, stdev
 
+from ddtui.bench.quantiles import t_factor
 from ddtui.core.measurement import Spread
 
 LEVEL = 0.95
-_STUDENT = {2: 12.706, 3: 4.303, 4: 3.182, 5: 2.776}
-"""Student's t for 95 %, two-sided, by the number of values (one more than degrees of freedom)."""
 _FEWEST_FOR_RANKS = 6
 
 
@@ -37,7 +36,7 @@ def _interval(values: Sequence[float]) -> tuple[float, float]:
         return values[0], values[0]
     if count < _FEWEST_FOR_RANKS:
         mean = fmean(values)
-        half = _STUDENT[count] * stdev(values) / sqrt(count)
+        half = t_factor(count - 1) * stdev(values) / sqrt(count)
         # What is measured here is never negative.
         return max(0.0, min(mean - half, values[0])), max(mean + half, values[-1])
     rank = _rank(count)

@@ -21,16 +21,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from ddtui.bench.quantiles import Z, t_factor
 from ddtui.core.measurement import Spread
-
-_T = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-"""97.5 % quantiles of Student's t by degrees of freedom, from 1; as in every book of tables."""
-_Z = 1.959964
-"""The same of the normal distribution."""
 
 
 class Ratio(msgspec.Struct, frozen=True):
@@ -41,16 +33,6 @@ class Ratio(msgspec.Struct, frozen=True):
     low: float | None = None
     """Bounds of the 95 % interval; None where the repeats are too few for one."""
     high: float | None = None
-
-
-def t_factor(degrees: float) -> float:
-    """97.5 % quantile of Student's t; degrees of freedom below 1 count as 1."""
-    # What is whole but for its rounding is whole.
-    whole = max(1, math.floor(degrees + 1e-9)) if math.isfinite(degrees) else 10**9
-    if whole <= len(_T):
-        return _T[whole - 1]
-    # First term of the expansion in 1 / degrees (Fisher and Cornish 1960): exact to 0.003 here.
-    return _Z + (_Z**3 + _Z) / (4 * whole)
 
 
 def usable(figure: Spread | None) -> Spread | None:
@@ -114,7 +96,7 @@ def _variance_of_mean(figure: Spread) -> tuple[float, float] | None:
     if not figure.low < figure.high or figure.low <= 0:
         return None
     # Somebody else's interval, without the repeats that it is of.
-    return ((math.log(figure.high / figure.low)) / (2 * _Z)) ** 2, math.inf
+    return ((math.log(figure.high / figure.low)) / (2 * Z)) ** 2, math.inf
 
 
 def _borrowed(figure: Spread) -> tuple[float, float]:

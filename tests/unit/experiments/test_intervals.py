@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ddtui.bench.quantiles import t_factor
 from ddtui.bench.spread import spread
 from ddtui.core.measurement import Spread
-from ddtui.experiments.intervals import drift, ratio, t_factor, usable
+from ddtui.experiments.intervals import drift, ratio, usable
 
 rates = st.floats(0.01, 1e6)
 repeats = st.lists(rates, min_size=1, max_size=8)
