@@ -124,6 +124,8 @@ class Examination:
         self._has_ranks = False
         self._sightings: dict[str, Sightings] = {}
         self._decided: Seen | None = None
+        self._lost: Seen | None = None
+        """The line that tells of a process's end, unless batches were run after it."""
         self._died = False
         self._died_at: float | None = None
         self._ended = False
@@ -141,13 +143,18 @@ class Examination:
         return self._timeline is not None
 
     @property
+    def _gone(self) -> Seen | None:
+        """The line that shows that the engine was done for."""
+        return self._decided or self._lost
+
+    @property
     def ended(self) -> bool:
         """Whether anything says that it is over: the next start is another invocation."""
         return (
             self._ended
             or self._died
             or self._draining is not None
-            or self._decided is not None
+            or self._gone is not None
             or (self._fired_up is None and bool(self._faults))
         )
 
@@ -158,7 +165,7 @@ class Examination:
         return (
             self._fired_up is not None
             or bool(self._faults)
-            or self._decided is not None
+            or self._gone is not None
             or self._died
             or (timeline is not None and len(timeline.stretches) > 1)
         )
@@ -241,7 +248,9 @@ class Examination:
     def _take_event(self, event: AnyEvent) -> None:
         timeline = self._timeline
         assert timeline is not None  # noqa: S101  # set by take
-        if isinstance(event, (PhaseBegan, PhaseEnded, PortOpened, Configured)):
+        if isinstance(event, (PhaseBegan, PhaseEnded, PortOpened)) or (
+            isinstance(event, Configured) and "version" not in event.values
+        ):
             self._is_start_seen = True
         match event:
             case PhaseBegan():
@@ -276,6 +285,7 @@ class Examination:
 
     def _serves(self, batches: int) -> None:
         """Batches were run. Without a start before them, the engine was ready when they began."""
+        self._lost = None
         if self._is_start_seen or self._fired_up is not None or self._decided is not None:
             return
         self._batches += batches
@@ -289,8 +299,8 @@ class Examination:
             if self._fired_up is None or self._decided is not None:
                 return
             del self._faults[0]
-        if event.ends_process and self._decided is None and self._draining is None:
-            self._decided = Seen(self.lines, event.stamp, event.message, "", Place.ENGINE)
+        if event.ends_process and self._lost is None and self._draining is None:
+            self._lost = Seen(self.lines, event.stamp, event.message, "", Place.ENGINE)
         self._faults.append(
             Fault(self.lines, event.stamp, event.message, event.rank, event.wrapper)
         )
@@ -316,7 +326,7 @@ class Examination:
 
     def failed(self, unit: UnitStatus | None = None) -> bool:
         """Whether the engine has failed in this invocation."""
-        if self._decided is not None or self._died or _unit_failed(unit):
+        if self._gone is not None or self._died or _unit_failed(unit):
             return True
         if any(
             each.signature.kind in (Kind.SYSTEMD, Kind.KERNEL) for each in self._sightings.values()
@@ -340,15 +350,13 @@ class Examination:
             for signature in self._signatures.matches(text, place):
                 seen = Seen(self.lines + 1, self._stamp, text, "", place)
                 sightings.setdefault(signature.id, Sightings(signature)).add(seen)
-        end = self._decided or Seen(self.lines, self._stamp, "", "", Place.ENGINE)
+        end = self._gone or Seen(self.lines, self._stamp, "", "", Place.ENGINE)
         ready = self._fired_up
-        was_ready = ready is not None and (
-            self._decided is None or ready.number < self._decided.number
-        )
+        was_ready = ready is not None and (self._gone is None or ready.number < end.number)
         return Case(
             faults=tuple(fault for fault in self._faults if self._matters(fault, end, was_ready)),
             sightings=tuple(sightings.values()),
-            decided=self._decided,
+            decided=self._gone,
             end=end,
             was_ready=was_ready,
             manager=tuple(manager),

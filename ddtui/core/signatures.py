@@ -70,6 +70,7 @@ CAUSES = frozenset({Kind.ROOT, Kind.HARDWARE, Kind.SYSTEMD, Kind.KERNEL})
 
 _ID = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
 _LEAST_HINT = 4
+_REMEMBERED, _REMEMBERED_LENGTH = 4096, 400
 
 
 class SignatureError(ValueError):
@@ -112,14 +113,24 @@ class Signatures:
     """The `before` and `after` patterns of all signatures."""
     _by_place: dict[Place, dict[str, list[_Rule]]] = field(default_factory=dict)
     """Rules by the hint of their pattern."""
+    _plain: set[tuple[Place, str]] = field(default_factory=set, repr=False, compare=False)
+    """Lines that show none: a log says the same again and again."""
 
     def matches(self, text: str, place: Place) -> list[Signature]:
         """Signatures that a line shows, before its conditions on other lines are looked at."""
+        if (place, text) in self._plain:
+            return []
         found: list[Signature] = []
         for hint, rules in self._by_place.get(place, {}).items():
             if hint in text:
                 found += [rule.signature for rule in rules if rule.holds(text)]
-        return list({signature.id: signature for signature in found}.values()) if found else found
+        if found:
+            return list({signature.id: signature for signature in found}.values())
+        if len(text) < _REMEMBERED_LENGTH:
+            if len(self._plain) >= _REMEMBERED:
+                self._plain.clear()
+            self._plain.add((place, text))
+        return found
 
     def marks_in(self, text: str) -> list[str]:
         """Which of the `before` and `after` patterns a line matches."""

@@ -16,6 +16,8 @@ PREFILL = "Prefill batch"
 
 _USAGES = ("token usage", "full token usage", "swa token usage", "mamba usage")
 """Fill of each memory pool; the fullest one decides, as in the engine's own `token_usage`."""
+_ACCEPTED = ("accept len", "acc len", "acceptance len", "accept length", "acceptance length")
+"""The first is mainline's; forks call it otherwise."""
 _GRAPHS = ("cuda graph", "cpu graph", "npu graph")
 
 
@@ -26,7 +28,7 @@ def decoded(message: str, stamp: float, rank: str) -> Decoded:
         stamp=stamp,
         rank=rank,
         throughput=_number(values, "gen throughput (token/s)"),
-        acceptance_length=acceptance_length(_number(values, "accept len")),
+        acceptance_length=acceptance_length(_first_number(values, _ACCEPTED)),
         acceptance_rate=share(_number(values, "accept rate")),
         running=_whole(values, "#running-req"),
         queued=_whole(values, "#queue-req"),
@@ -65,6 +67,10 @@ def _number(values: dict[str, str], key: str) -> float | None:
         return None
     number = bounded_float(text.rstrip(" ,%"))
     return number if number is not None and number >= 0 else None
+
+
+def _first_number(values: dict[str, str], keys: tuple[str, ...]) -> float | None:
+    return next((_number(values, key) for key in keys if key in values), None)
 
 
 def _whole(values: dict[str, str], key: str) -> int | None:

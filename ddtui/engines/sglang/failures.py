@@ -54,12 +54,10 @@ _REFUSED = re.compile(
 )
 """argparse: `sglang serve: error: unrecognized arguments: --x`; `launch_server.py: error: ...`."""
 
-_ENDED = re.compile(
-    r"^(?:[\w./-]{1,200}: line \d+: +\d+ )?Killed(?:\s|$)|^zsh: killed "
-    r"|resource_tracker: There appear to be \d+ leaked"
-)
-"""Words on processes that have ended: a shell's, when somebody sent SIGKILL (the kernel out of
-memory, say), and Python's, which follow the end of those that it cleans up after."""
+_KILLED = re.compile(r"(?:[\w./-]{1,200}: line \d+: +\d+ )?Killed(?:\s|$)|zsh: killed ")
+"""A shell's word on a process that somebody ended with SIGKILL, the kernel out of memory say."""
+_LEFT = re.compile(r"resource_tracker: There appear to be \d+ leaked")
+"""Python's word on what processes that are gone have left."""
 
 
 @dataclass
@@ -176,12 +174,12 @@ class Failures:
 
 def _last_words(text: str, stamp: float) -> Failed | None:
     """What C++, the interpreter or a shell say of a process that ends."""
-    if text.startswith(("terminate called", "Fatal Python error:")):
-        last = failed(text, stamp, wrapper=text.startswith("terminate"))
+    if text.startswith(("terminate called", "Fatal Python error:")) or _KILLED.match(text):
+        last = failed(text, stamp, wrapper=not text.startswith("Fatal"))
         return msgspec.structs.replace(last, ends_process=True)
     if text.startswith("  what():"):
         return failed(text[9:], stamp)
-    if _ENDED.search(text[:_LONGEST_MESSAGE]) is not None:
+    if _LEFT.search(text[:_LONGEST_MESSAGE]) is not None:
         return failed(text, stamp, wrapper=True)
     return None
 

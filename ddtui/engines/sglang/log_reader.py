@@ -7,6 +7,7 @@ choose the few phrases that it is compared with, so that most lines cost next to
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 
 from ddtui.core.events import (
@@ -118,6 +119,8 @@ class SGLangLogReader:
             bar = read_bar(text)
             if bar is not None:
                 return self._bar_moved(bar, line)
+        if text.startswith("sglang") and (version := _VERSION.fullmatch(text)) is not None:
+            return (Configured(stamp=line.stamp, values={"version": version[1]}),)
         failure = self._failures.bare(text, line.stamp, line.pid)
         return (failure,) if failure is not None else ()
 
@@ -174,6 +177,9 @@ class SGLangLogReader:
             self._failures.began(line.pid, line.rank)
         return (failed(line.text.removesuffix(TRACEBACK), line.stamp, line.rank, wrapper=opens),)
 
+
+_VERSION = re.compile(r"sglang(?:==|: ?| {2,80})(\d{1,4}(?:\.\d{1,6}){1,3}[\w.+-]{0,60})\s*")
+"""A line of `sglang.check_env` or of `pip list`: SGLang's own log does not tell its version."""
 
 _PROCESSES = (
     "Scheduler",

@@ -505,6 +505,13 @@ def test_an_engine_that_was_killed_when_it_was_ready_is_not_ready() -> None:
     assert found.cause.id == "killed"
 
 
+def test_a_word_on_another_process_that_was_killed_does_not_count_where_batches_go_on() -> None:
+    log = Log().say(UP).say(DECODE, after=5).bare("client.sh: line 3: 77 Killed   bench")
+    assert diagnose(log.lines, engine=SGLANG).failed
+    found = diagnose(log.say(DECODE, after=5).lines, engine=SGLANG)
+    assert (found.ready, found.failed) == (True, False)
+
+
 def test_an_engine_that_crashed_in_native_code_is_not_ready() -> None:
     log = Log().say(UP).say(DECODE, after=5).bare("Fatal Python error: Segmentation fault")
     found = diagnose(log.lines, engine=SGLANG)
@@ -568,3 +575,13 @@ def test_a_graph_that_failed_because_another_rank_is_gone_is_not_told_as_the_gra
     found = diagnose(log.say(SIGQUIT).lines, engine=SGLANG)
     assert found.cause is not None
     assert found.cause.id == NOT_IN_LOG
+
+
+@pytest.mark.parametrize(
+    "line", ["sglang: 0.4.10.post2", "sglang                    0.5.6.post2", "sglang==0.5.23"]
+)
+def test_a_version_that_stands_in_a_report_is_told(line: str) -> None:
+    log = Log().bare(line, "sglang-router                    0.3.2").say(UP)
+    found = diagnose(log.lines, engine=SGLANG)
+    assert found.version == line.rpartition(" ")[2].removeprefix("sglang==")
+    assert not found.config

@@ -138,3 +138,9 @@ def test_impossible_figures_are_none() -> None:
     )
     event = decoded(text, 1.0, "")
     assert event == Decoded(stamp=1.0, queued=10**17)
+
+
+@pytest.mark.parametrize("key", ["accept len", "acc len", "acceptance len", "acceptance length"])
+def test_the_names_of_the_acceptance_length(key: str) -> None:
+    event = decoded(f"Decode batch, #running-req: 1, {key}: 3.25, #queue-req: 0", 1.0, "TP0")
+    assert event.acceptance_length == 3.25
