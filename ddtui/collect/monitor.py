@@ -20,16 +20,17 @@ from ddtui.collect.unit import UnitCollector
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.engine import Engine
 from ddtui.core.host_state import HostState
+from ddtui.core.reach import Reach
 from ddtui.core.samples import AnySample
-from ddtui.hosts.base import Host, HostKind
+from ddtui.hosts.base import Host
 
 
 def collectors_for(
-    kind: HostKind, settings: HostSettings, engine: Engine, observed: Observed, context: Context
+    kind: Reach, settings: HostSettings, engine: Engine, observed: Observed, context: Context
 ) -> list[SourceCollector]:
     """The collectors of a host: this machine is asked directly where a library can."""
     machine: list[SourceCollector]
-    if kind is HostKind.LOCAL:
+    if kind is Reach.LOCAL:
         machine = [
             GpuNvmlCollector(settings, observed, context),
             SystemPsutilCollector(settings, observed, context),

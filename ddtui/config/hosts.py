@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import enum
-
 import msgspec
 
 from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.model import BUILT_IN_HOSTS, DEMO, LOCAL, Config, HostOptions, is_host_name
+from ddtui.core.reach import Reach
 
-
-class Reach(enum.StrEnum):
-    """How a host is reached."""
-
-    SSH = "ssh"
-    LOCAL = "local"
-    DEMO = "demo"
+__all__ = ["HostTarget", "Reach", "find_host", "full_unit_name", "known_hosts"]
 
 
 class HostTarget(msgspec.Struct, frozen=True):

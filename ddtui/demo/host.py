@@ -7,11 +7,12 @@ from contextlib import AbstractAsyncContextManager
 
 import httpx
 
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkSample
 from ddtui.demo.machine import Machine
 from ddtui.demo.scenarios import DEFAULT_SCENARIO
 from ddtui.demo.server import USERNAME, DemoServer
-from ddtui.hosts.base import Completed, HostKind, Port, Program, ProgramStream, Receiver
+from ddtui.hosts.base import Completed, Port, Program, ProgramStream, Receiver
 from ddtui.hosts.ssh import SshHost, SshTarget
 
 
@@ -28,7 +29,7 @@ class DemoHost:
         ValueError: no such scenario, or a speed that is not positive.
     """
 
-    kind = HostKind.DEMO
+    kind = Reach.DEMO
 
     def __init__(
         self,
@@ -42,7 +43,7 @@ class DemoHost:
         self.machine = Machine(speed=speed, seed=seed, scenario=scenario)
         """What is simulated; its unit can be started, stopped, restarted and killed."""
         self.server = DemoServer(self.machine)
-        self._host = SshHost(name, self._target, kind=HostKind.DEMO, simulated=True)
+        self._host = SshHost(name, self._target, kind=Reach.DEMO, simulated=True)
         self._started = False
 
     @classmethod

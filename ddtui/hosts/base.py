@@ -13,7 +13,6 @@ How it fails::
 
 from __future__ import annotations
 
-import enum
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
@@ -21,15 +20,8 @@ from typing import Protocol
 import httpx
 import msgspec
 
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkSample
-
-
-class HostKind(enum.StrEnum):
-    """How a host is reached."""
-
-    SSH = "ssh"
-    LOCAL = "local"
-    DEMO = "demo"
 
 
 class Program(msgspec.Struct, frozen=True):
@@ -115,7 +107,7 @@ class Host(Protocol):
     """A machine."""
 
     name: str
-    kind: HostKind
+    kind: Reach
 
     @property
     def simulated(self) -> bool:

@@ -15,11 +15,11 @@ from typing import cast
 import httpx
 
 from ddtui.core.clock import Clock, system_clock
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkSample, LinkState
 from ddtui.hosts.base import (
     Completed,
     HostError,
-    HostKind,
     LinkDown,
     Port,
     Program,
@@ -51,7 +51,7 @@ class _Child:
 class LocalHost:
     """A Host without a network: programs are children of this process, the link is always live."""
 
-    kind = HostKind.LOCAL
+    kind = Reach.LOCAL
     simulated = False
 
     def __init__(self, name: str = "local", *, clock: Clock = system_clock) -> None:

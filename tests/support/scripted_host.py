@@ -13,16 +13,17 @@ from dataclasses import dataclass
 from typing import Any
 
 from ddtui.core.host_state import HostState
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkSample, LinkState
 from ddtui.engines.sglang import SGLANG
-from ddtui.hosts.base import Completed, HostKind, LinkDown, Program
+from ddtui.hosts.base import Completed, LinkDown, Program
 from tests.support.scripted_machine import EPOCH, Machine
 
 
 class ScriptedHost:
     """A `ddtui.hosts.base.Host` over a machine; its link can be cut at any point of any action."""
 
-    kind = HostKind.SSH
+    kind = Reach.SSH
     simulated = False
 
     def __init__(self, machine: Machine, seed: int = 0) -> None:

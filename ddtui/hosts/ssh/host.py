@@ -10,12 +10,12 @@ from pathlib import Path
 import httpx
 
 from ddtui.core.clock import Clock, system_clock
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkSample
 from ddtui.hosts.base import (
     Completed,
     HostError,
     HostKeyUnknown,
-    HostKind,
     Port,
     Program,
     Receiver,
@@ -45,7 +45,7 @@ class SshHost:
         target: SshTarget | Callable[[], Awaitable[SshTarget]] | None = None,
         *,
         ssh_config: Path | None = None,
-        kind: HostKind = HostKind.SSH,
+        kind: Reach = Reach.SSH,
         simulated: bool = False,
         clock: Clock = system_clock,
         monotonic: Clock = time.monotonic,

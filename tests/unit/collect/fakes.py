@@ -10,8 +10,9 @@ from typing import TypeVar
 import httpx
 
 from ddtui.collect.base import Nudge, SourceCollector
+from ddtui.core.reach import Reach
 from ddtui.core.samples import AnySample, LinkSample, LinkState, UnitSample, UnitStatus
-from ddtui.hosts.base import Completed, HostKind, LinkDown, Port, PortClosed, Program, Receiver
+from ddtui.hosts.base import Completed, LinkDown, Port, PortClosed, Program, Receiver
 
 S = TypeVar("S")
 
@@ -58,7 +59,7 @@ class FakeHost:
     """Streams are taken from `scripts[label]`, one after another; the last one is repeated."""
 
     name = "fake"
-    kind = HostKind.SSH
+    kind = Reach.SSH
     simulated = True
 
     def __init__(self) -> None:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import asyncio
 
 from ddtui.collect import programs
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkState
 from ddtui.demo.host import DemoHost
-from ddtui.hosts.base import HostKind
 from tests.unit.demo.conftest import FAST
 
 
 async def test_it_is_a_host_that_says_it_is_simulated_and_ends_cleanly() -> None:
     before = asyncio.all_tasks()
     host = DemoHost("serving", speed=FAST)
-    assert (host.simulated, host.kind) == (True, HostKind.DEMO)
+    assert (host.simulated, host.kind) == (True, Reach.DEMO)
     await host.start()
     await host.start()
     await host.wait_live()

@@ -8,8 +8,9 @@ from pathlib import Path
 import httpx
 import pytest
 
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkSample, LinkState
-from ddtui.hosts.base import HostError, HostKind, LinkDown, Program, ProgramTimeout
+from ddtui.hosts.base import HostError, LinkDown, Program, ProgramTimeout
 from ddtui.hosts.local import LocalHost
 from tests.unit.hosts.waiting import eventually, has_ended
 
@@ -29,7 +30,7 @@ async def test_it_is_live_from_start_to_close() -> None:
         await host.wait_live()
     await host.start()
     await host.wait_live()
-    assert host.kind is HostKind.LOCAL
+    assert host.kind is Reach.LOCAL
     assert not host.simulated
     await host.close()
     await host.close()

@@ -12,13 +12,13 @@ from pathlib import Path
 import asyncssh
 import pytest
 
+from ddtui.core.reach import Reach
 from ddtui.core.samples import LinkSample, LinkState
 from ddtui.hosts.base import (
     Completed,
     HostError,
     HostKeyChanged,
     HostKeyUnknown,
-    HostKind,
     LinkDown,
     LinkRefused,
     Program,
@@ -99,7 +99,7 @@ async def failed(target: SshTarget) -> LinkSample:
 
 async def test_short_programs(lab: SshLab) -> None:
     async with connected(lab) as host:
-        assert host.kind is HostKind.SSH
+        assert host.kind is Reach.SSH
         assert not host.simulated
         assert host.link.detail == f"ops@127.0.0.1:{lab.port}"
         done = await host.run(ECHO, "it's \\ $x", stdin=b"in\xff")
@@ -456,7 +456,7 @@ async def test_a_target_that_is_asked_for_before_every_try(lab: SshLab) -> None:
             raise LinkRefused("the configuration is bad", "mend it")
         return lab.target()
 
-    host = SshHost("demo", target, kind=HostKind.DEMO, simulated=True)
+    host = SshHost("demo", target, kind=Reach.DEMO, simulated=True)
     states = States(host)
     await host.start()
     assert (await states.reach(LinkState.REFUSED)).remedy == "mend it"
