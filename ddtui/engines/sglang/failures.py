@@ -39,8 +39,9 @@ WRAPPERS = (
 )
 """Beginnings of stamped messages that report a failure whose cause is told elsewhere."""
 
-_FRAME = re.compile(r"  File \".{1,400}\", line \d{1,7}, in ")
-"""A frame of a traceback: such a line without a header before it is of one that was cut off."""
+_FRAME = re.compile(r"\s{0,8}(?:File \")?[^\"]{1,400}\", line \d{1,7}, in ")
+"""A frame of a traceback, also pasted without its indentation, or cut: without a header before it,
+it is of a traceback that was cut off."""
 
 _KERNEL_FAILED = "triton.compiler.errors.CompilationError: at "
 _WITHIN_KERNEL = re.compile(r"[A-Z]\w{0,80}(?:Error|Exception)\(")
@@ -125,7 +126,7 @@ class Failures:
         elif process.of_kernel and _WITHIN_KERNEL.match(text) is not None:
             process.of_kernel = False
             return failed(text, stamp)
-        elif text.startswith("  File ") and _FRAME.match(text) is not None:
+        elif '", line ' in text[:500] and _FRAME.match(text) is not None:
             process.begin(is_headless=True)
         elif text.startswith("The above exception was the direct cause"):
             process.is_consequence = True

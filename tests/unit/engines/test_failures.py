@@ -270,6 +270,18 @@ def test_a_traceback_whose_header_was_cut_off() -> None:
     ) == ["failed ValueError: no"]
 
 
+@pytest.mark.parametrize(
+    "frame",
+    [
+        'File "/x/scheduler.py", line 6371, in run_scheduler_process',
+        ' File "/x/scheduler.py", line 6371, in <module>',
+        '..packages/sglang/srt/scheduler.py", line 6371, in run',
+    ],
+)
+def test_a_frame_that_was_cut_or_lost_its_indentation(frame: str) -> None:
+    assert told(frame, "run()", "ValueError: no") == ["failed ValueError: no"]
+
+
 def test_an_assertion_without_words_is_told_by_its_code() -> None:
     assert told(
         HEADER,
