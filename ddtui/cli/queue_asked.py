@@ -17,7 +17,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, Match, Place
 from ddtui.core.knobs import knob_name
 from ddtui.core.launch import Request, Value
-from ddtui.core.sweep import POLICIES, policy_name
+from ddtui.core.sweep import POLICIES, Sweep, policy_name
 from ddtui.experiments.kept import MOST_MEASUREMENTS
 from ddtui.experiments.matching import Circumstances
 from ddtui.experiments.matching_like import CannotMatch, matched_like
@@ -25,13 +25,19 @@ from ddtui.experiments.plan_known import circumstances, knobs_known
 from ddtui.experiments.queue import Queue
 from ddtui.store import Store
 
-"""Of a host, that matching looks at; the newest."""
-
 
 def request_of(loaded: Loaded, host: str, preset: str | None, words: Sequence[str]) -> Request:
     """A preset with what was `--set` on top of it. Raises ConfigError."""
     over = parse_assignments(words)
     return over if preset is None else merged(presets_for(loaded, host).request(preset), over)
+
+
+def plan_of(loaded: Loaded, sweep: Sweep) -> BenchPlan:
+    """The bench plan that a sweep is measured by. Raises ConfigError."""
+    plan = plan_named(loaded, sweep.plan or None) or BenchPlan()
+    if sweep.repeats is None:
+        return plan
+    return msgspec.structs.replace(plan, repeats=sweep.repeats, name="")
 
 
 def place_of(

@@ -12,7 +12,7 @@ from ddtui.bench.prompts import load_prompts
 from ddtui.cli.live import Watched
 from ddtui.cli.preset_source import presets_for
 from ddtui.cli.problems import problem_of
-from ddtui.cli.queue_asked import plan_named
+from ddtui.cli.queue_asked import plan_of
 from ddtui.cli.queue_reader import QueueReader
 from ddtui.cli.queue_words import read_line
 from ddtui.cli.sweep_asked import sweep_asked
@@ -22,7 +22,6 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded
 from ddtui.config.presets import merged
 from ddtui.control.controller import Controller
-from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment
 from ddtui.core.launch import Request, Value
 from ddtui.experiments.grid import expand
@@ -70,9 +69,7 @@ class Previews:
         """See QueueSource."""
         try:
             sweep = sweep_asked(self._loaded, [text.strip()])
-            plan = plan_named(self._loaded, sweep.plan or None) or BenchPlan()
-            if sweep.repeats is not None:
-                plan = msgspec.structs.replace(plan, repeats=sweep.repeats, name="")
+            plan = plan_of(self._loaded, sweep)
             prompts = () if plan.command else await asyncio.to_thread(load_prompts, plan.prompts)
             asked = Asked(
                 loaded=self._loaded,

@@ -15,7 +15,7 @@ from ddtui.cli.queue_previews import Previews, config_problem
 from ddtui.cli.queue_reader import QueueReader
 from ddtui.cli.queue_words import Typed, read_line
 from ddtui.cli.run_world import around_for, patient_store
-from ddtui.cli.sweep_work import drafts
+from ddtui.cli.sweep_work import CONTROL_NOTE, drafts
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded
 from ddtui.config.presets import merged
@@ -33,8 +33,6 @@ from ddtui.hosts.base import HostError
 from ddtui.store import StoreError
 from ddtui.ui.queue_source import GridView, LikeView, QueueView, RunPlan
 from ddtui.ui.source import ControlProblem
-
-CONTROL_NOTE = "control: its budget is not matched"
 
 
 class QueueOfHost:

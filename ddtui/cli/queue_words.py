@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 
 import msgspec
 
 from ddtui.cli.preset_source import presets_for
-from ddtui.cli.queue_asked import plan_named
+from ddtui.cli.queue_asked import names_to_unset, plan_named
 from ddtui.config.assignments import parse_assignments
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded
 from ddtui.config.presets import merged
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.knobs import knob_name
 from ddtui.core.launch import Request
 
 CONTROL_WORD = "control"
@@ -75,11 +73,6 @@ def read_line(
     return Typed(
         request=over if base is None else merged(base, over),
         plan=plan_named(loaded, plans[0] if plans else None),
-        without=_names(gone),
+        without=names_to_unset(each.lstrip("-") for each in gone),
         control=has_control,
     )
-
-
-def _names(words: Sequence[str]) -> tuple[str, ...]:
-    plain = [each.lstrip("-").removeprefix("flag:").removeprefix("env:") for each in words]
-    return tuple(knob_name(each) or each for each in plain)

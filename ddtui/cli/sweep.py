@@ -6,7 +6,6 @@ import asyncio
 import sys
 from typing import TYPE_CHECKING, Annotated
 
-import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
@@ -100,16 +99,13 @@ def sweep(  # noqa: PLR0913, PLR0917
 
 
 def _asked(options: Options, words: list[str], beside: Beside, *, reuse: bool) -> Asked:
-    from ddtui.cli.queue_asked import plan_named
+    from ddtui.cli.queue_asked import plan_of
     from ddtui.cli.sweep_asked import sweep_asked, with_options
     from ddtui.cli.sweep_work import Asked
-    from ddtui.core.bench_plan import BenchPlan
 
     loaded = options.load()
     wanted = with_options(sweep_asked(loaded, words), beside)
-    plan = plan_named(loaded, wanted.plan or None) or BenchPlan()
-    if wanted.repeats is not None:
-        plan = msgspec.structs.replace(plan, repeats=wanted.repeats, name="")
+    plan = plan_of(loaded, wanted)
     return Asked(loaded=loaded, sweep=wanted, plan=plan, prompts=_prompts(plan), reuse=reuse)
 
 

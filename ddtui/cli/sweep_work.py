@@ -41,6 +41,7 @@ from ddtui.experiments.queue import Queue
 from ddtui.experiments.worked import Worked
 from ddtui.store import Store
 
+CONTROL_NOTE = "control: its budget is not matched"
 _LOOK_AGAIN, _LOOKS = 0.25, 24
 """Seconds between two looks at what the engine serves, and how many there are at most."""
 
@@ -264,4 +265,4 @@ def drafts(
 def _note(again: bool, control: bool) -> str:
     if again:
         return "the baseline again, so that a drift shows"
-    return "control: its budget is not matched" if control else ""
+    return CONTROL_NOTE if control else ""

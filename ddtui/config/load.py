@@ -241,13 +241,15 @@ def _host_problems(where: tuple[str, ...], section: Any) -> Iterator[Found]:
             yield (*where, "api_key_command"), "stands beside api_key_env; keep one of the two"
 
 
-_TABLE_CHECKS: dict[str, Callable[[tuple[str, ...], Any], Iterable[Found]]] = {
-    "hosts": _host_problems,
+TableCheck = Callable[[tuple[str, ...], Any], Iterable[Found]]
+"""What finds the mistakes in one table of a kind that holds one a name."""
+SHARED_CHECKS: dict[str, TableCheck] = {
     "presets": preset_problems,
     "sweeps": sweep_problems,
     "bench": plan_problems,
 }
-"""What finds the mistakes in one table of a kind that holds one a name."""
+"""Of tables that a project's file may hold too."""
+_TABLE_CHECKS: dict[str, TableCheck] = {"hosts": _host_problems, **SHARED_CHECKS}
 
 
 def _toml_type(value: Any) -> str:

@@ -6,34 +6,26 @@ share: its presets go before the user's of the same name. Presets extend one ano
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import tomli
 
-from ddtui.config.bench_plan_tables import plan_problems
 from ddtui.config.errors import ConfigError, Problem, did_you_mean
-from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text
+from ddtui.config.load import SHARED_CHECKS, Loaded, key_lines, placed, read_document, read_text
 from ddtui.config.preset_tables import (
     Found,
     PresetTable,
     mapping_problems,
-    preset_problems,
     read_mapping,
     read_preset,
 )
-from ddtui.config.sweep_tables import sweep_problems
 from ddtui.core.launch import Request
 
 PROJECT_FILE = "ddtui.toml"
-_TABLE_CHECKS: dict[str, Callable[[tuple[str, ...], Any], Iterable[Found]]] = {
-    "presets": preset_problems,
-    "sweeps": sweep_problems,
-    "bench": plan_problems,
-}
-_PROJECT_TABLES = (*_TABLE_CHECKS, "knobs")
+_PROJECT_TABLES = (*SHARED_CHECKS, "knobs")
 
 
 class Preset(msgspec.Struct, frozen=True):
@@ -150,7 +142,7 @@ def _project_problems(document: dict[str, Any]) -> list[Found]:
     for name, table in document.items():
         if name == "knobs":
             problems += mapping_problems((name,), table)
-        elif name not in _TABLE_CHECKS:
+        elif name not in SHARED_CHECKS:
             hint = did_you_mean(name, _PROJECT_TABLES)
             known = "[presets.NAME], [sweeps.NAME], [bench.NAME] and [knobs]"
             text = f"unknown table{hint}; a project's file has only {known}"
@@ -159,7 +151,7 @@ def _project_problems(document: dict[str, Any]) -> list[Found]:
             problems.append(((name,), f"must be a table; write [{name}.NAME]"))
         else:
             for each, inner in table.items():
-                problems += _TABLE_CHECKS[name]((name, each), inner)
+                problems += SHARED_CHECKS[name]((name, each), inner)
     return problems
 
 
