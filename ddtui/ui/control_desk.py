@@ -180,8 +180,8 @@ class ControlDesk(Asking):
             return None
         if view.interrupted or view.question is not None:
             words = "was interrupted" if view.interrupted else "waits for your decision"
-            return ControlProblem(f"{view.title} {words}.", "Decide on that first (the key D).")
-        return ControlProblem(f"{view.title} by {view.who} is under way.", "Wait until it ends.")
+            return ControlProblem(f"{view.heading} {words}.", "Decide on that first (the key D).")
+        return ControlProblem(f"{view.heading} by {view.who} is under way.", "Wait until it ends.")
 
     def _expected(self, plan: Plan | None) -> tuple[float | None, str]:
         return (None, "") if plan is None else self.control.expected_load(plan.after)

@@ -166,7 +166,7 @@ def resume_words(view: ReconfigurationView, snapshot: Snapshot, holder: str) -> 
         last = next((each for each in reversed(view.steps) if each.began is not None), None)
         rows = _holder_rows(holder, width)
         at = f", at the step: {last.name}" if last is not None else ""
-        rows += wrapped(f"{view.title} by {view.who} was interrupted{at}.", width)
+        rows += wrapped(f"{view.heading} by {view.who} was interrupted{at}.", width)
         rows += wrapped("It goes on from where the host is now, and does nothing twice.", width)
         return rows
 
@@ -193,7 +193,7 @@ def question_words(question: Question, view: ReconfigurationView, snapshot: Snap
         return [*rows, *wrapped("Later: the question stays open, and it goes on waiting.", width)]
 
     if question.kind == "rollback":
-        title = f"{fmt.clean(view.title)[:40]} of {unit_of(snapshot)} has failed"
+        title = f"{fmt.clean(view.heading)[:40]} of {unit_of(snapshot)} has failed"
         return Words(title, body, "Roll back", refuse="Leave it", cancel="Later")
     title = f"The old engine of {unit_of(snapshot)} is not gone"
     return Words(title, body, "End them", typed="end", refuse="Leave them", cancel="Later")
@@ -204,7 +204,7 @@ def leave_words(view: ReconfigurationView, host: str) -> Words:
 
     def body(width: int) -> Sequence[Row]:
         step = next((each.name for each in reversed(view.steps) if each.began is not None), "")
-        rows = wrapped(f"{view.title} is at the step: {step}.", width, Ink.WARN)
+        rows = wrapped(f"{view.heading} is at the step: {step}.", width, Ink.WARN)
         rows += wrapped(
             "Nobody carries it on once ddtui is left: the engine may stay stopped, and nothing is "
             "proved or rolled back.",

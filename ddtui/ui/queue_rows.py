@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from textual.content import Content
 
@@ -35,6 +35,7 @@ _GAP = "  "
 _LEAST_TITLE = 18
 _LEAST_WHAT = 17
 """Room for a rate and an acceptance length."""
+_WHAT_IN_FULL = 20
 _STYLES = {
     Ink.LABEL: "$label",
     Ink.DIM: "$label",
@@ -76,14 +77,23 @@ def _counts(view: QueueView, now: float, width: int) -> Row:
         return Row(" ").add(view.problem, Ink.BAD).cut(width)
     if not view.read:
         return Row(" reading the queue ...", Ink.LABEL)
-    row = Row(" ")
-    pieces = []
-    for state in _ORDER:
-        if count := len(view.in_state(state)):
-            ink = Ink.BAD if state is _State.FAILED else Ink.STRONG
-            pieces.append(Row(str(count), ink).add(f" {state}", Ink.LABEL))
-    row.extend(flow(pieces, 10_000, 2)[0] if pieces else Row("nothing queued", Ink.LABEL))
-    return row.with_right(eta_row(view, now if width >= 100 else None).add(" "), width)
+    right = eta_row(view, now if width >= 100 else None).add(" ")
+    counts = {str(each): len(view.in_state(each)) for each in _ORDER}
+    row = _count_row(counts)
+    if row.width + right.width + 1 > width:
+        ended = [counts.pop(each) for each in (_State.DONE, _State.CANCELLED)]
+        row = _count_row(counts | {"ended": sum(ended)})
+    return row.with_right(right, width)
+
+
+def _count_row(counts: Mapping[str, int]) -> Row:
+    pieces = [
+        Row(str(count), Ink.BAD if name == _State.FAILED else Ink.STRONG).add(f" {name}", Ink.LABEL)
+        for name, count in counts.items()
+        if count
+    ]
+    words = flow(pieces, 10_000, 2)[0] if pieces else Row("nothing queued", Ink.LABEL)
+    return Row(" ").extend(words)
 
 
 def eta_row(view: QueueView, now: float | None) -> Row:
@@ -172,7 +182,8 @@ def heading(width: int) -> Row:
     row.put("state", _STATE + 2, Ink.LABEL).add(_GAP)
     row.put("configuration", _title_width(width), Ink.LABEL).add(_GAP)
     if what:
-        row.put("plan, step or result", what, Ink.LABEL).add(_GAP)
+        words = "plan, step or result" if what >= _WHAT_IN_FULL else "plan or result"
+        row.put(words, what, Ink.LABEL).add(_GAP)
     row.put("time", _TIME, Ink.LABEL, right=True)
     return row.add(f"{_GAP}note" if _notes_width(width) else "", Ink.LABEL).cut(width)
 
@@ -240,29 +251,35 @@ def what_row(experiment: Experiment, view: QueueView, room: int, *, marked: bool
     if experiment.state is _State.FAILED:
         return Row(str((experiment.cause or {}).get("title", "")), Ink.BAD)
     if experiment.state is _State.RUNNING:
-        return _running_row(experiment, view)
+        return _running_row(experiment, view, room)
     if experiment.state in ENDED:
         return Row() if result is None else result_row(result, room, marked=marked)
     leg = view.leg(experiment.id)
     load = Row() if leg is None or not leg.loads else Row("load, ", Ink.WARN)
-    reused = "measured already" if experiment.reused else plan_words(experiment)
-    return load.add(reused, Ink.LABEL)
+    words = "measured already" if experiment.reused else plan_words(experiment)
+    if load.width + len(words) > room:
+        words = words.removeprefix("plan ")
+    return load.add(words, Ink.LABEL)
 
 
-def _running_row(experiment: Experiment, view: QueueView) -> Row:
+def _running_row(experiment: Experiment, view: QueueView, room: int) -> Row:
     """How far it is; of one that runs elsewhere what the store tells: cells that are whole."""
     run, result = view.run, view.results.get(experiment.id)
     if run.where == "here":
         progress = run.progress
-        return Row(run.detail, Ink.LABEL) if progress is None else _progress_row(progress)
+        return Row(run.detail, Ink.LABEL) if progress is None else _progress_row(progress, room)
     row = Row() if result is None else result_row(result).add("  ")
     if experiment.began is None:
         return row
     return row.add(f"since {fmt.clock(experiment.began)}", Ink.LABEL)
 
 
-def _progress_row(progress: Progress) -> Row:
-    return Row(progress_words(progress), Ink.BUSY)
+def _progress_row(progress: Progress, room: int) -> Row:
+    """How far it is, in as many whole words as fit."""
+    words = progress_words(progress)
+    while len(words) > room and ", " in words:
+        words = words.rpartition(", ")[0]
+    return Row(words, Ink.BUSY)
 
 
 def plan_words(experiment: Experiment) -> str:

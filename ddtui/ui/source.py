@@ -152,6 +152,11 @@ class ReconfigurationView(msgspec.Struct, frozen=True, kw_only=True):
             return f"experiment {self.experiment}"
         return f"{self.kind} {self.preset or self.experiment}".strip()
 
+    @property
+    def heading(self) -> str:
+        """The same for the beginning of a line."""
+        return self.title[:1].upper() + self.title[1:]
+
 
 class SavePlace(msgspec.Struct, frozen=True):
     """A file that presets can be saved to."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from textual import events
@@ -109,3 +110,13 @@ async def until(operator: Operator, what: Callable[[], bool]) -> None:
 def shows(operator: Operator, words: str) -> Callable[[], bool]:
     """Whether words are on the screen, to be asked with `until`."""
     return lambda: words in operator.text()
+
+
+def keeper(copied: list[str]) -> Callable[[str], Path]:
+    """Stands for the file of what was copied last."""
+
+    def keep(text: str) -> Path:
+        copied.append(text)
+        return Path("/state/copied.txt")
+
+    return keep

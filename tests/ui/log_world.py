@@ -98,6 +98,9 @@ class LogApp(App[object], inherit_bindings=False):
     def get_theme_variable_defaults(self) -> dict[str, str]:
         return variable_defaults()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        return action != "decide" and super().check_action(action, parameters)
+
     async def on_mount(self) -> None:
         assert install_themes(self, self._wanted) == []
         self.keymap.install(self)

@@ -9,7 +9,7 @@ from ddtui.ui.history_rows import line, record_rows
 from ddtui.ui.screens.history import HistoryScreen
 from ddtui.ui.screens.reading import ReadingScreen
 from ddtui.ui.source import ControlProblem
-from tests.ui.control_keys import operating, shows, until
+from tests.ui.control_keys import keeper, operating, shows, until
 from tests.ui.control_world import (
     HOSTILE_PRESETS,
     FakeControl,
@@ -83,7 +83,7 @@ async def test_no_history_and_one_that_cannot_be_read_anew() -> None:
 
 async def test_a_change_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
-    monkeypatch.setattr("ddtui.ui.copying.write_copied", copied.append)
+    monkeypatch.setattr("ddtui.ui.copying.write_copied", keeper(copied))
     async with operating("live", with_history(), size=(80, 24)) as operator:
         await operator.press("H", "j", "j", "j", "enter", "y")
         (text,) = copied

@@ -27,13 +27,13 @@ def test_what_fits_is_all_there() -> None:
 
 
 def test_screens_are_told_in_short_where_their_names_have_no_room() -> None:
-    assert words(66) == "s Start a Add e Edit 1-3 Screens H History ? More q Quit"
-    assert words(55) == "s Start a Add e Edit 1-3 Screens ? More q Quit"
+    assert words(66) == "s Start a Add e Edit 1-3 Go to H History ? More q Quit"
+    assert words(55) == "s Start a Add e Edit 1-3 Go to ? More q Quit"
 
 
 def test_the_most_needed_keys_stay_and_a_mark_tells_of_the_others() -> None:
-    assert words(46) == "s Start a Add 1-3 Screens ? More q Quit"
-    assert words(30) == "1-3 Screens ? More q Quit"
+    assert words(46) == "s Start a Add 1-3 Go to ? More q Quit"
+    assert words(30) == "1-3 Go to ? More q Quit"
     assert words(20) == "? More q Quit"
 
 

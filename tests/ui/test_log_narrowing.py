@@ -57,7 +57,7 @@ async def test_filters_by_key() -> None:
         await press(pilot, "l")
         await press(pilot, "ampersand", *"!decode")
         assert lines.count == 0
-        assert rows(app)[0] == "no line passes the filters"
+        assert rows(app)[0] == "no line passes the filters; c shows all"
         await press(pilot, "backspace", *"e loop", "escape", "i", "b", "z")
         assert lines.filter.starts is Starts.THIS
         assert lines.filter.bars is Bars.ALL
@@ -113,7 +113,7 @@ async def test_a_filter_that_matches_nothing_loses_neither_place_nor_following()
     async with opened(*many(3_000)) as (app, pilot):
         view = app.log_screen.view
         await press(pilot, "ampersand", *"zz", "enter")
-        assert rows(app)[0].strip() == "no line passes the filters"
+        assert rows(app)[0].strip() == "no line passes the filters; c shows all"
         view.scroll_rows(-3)
         await press(pilot, "up", "pageup", "g", "c")
         assert view.following

@@ -207,7 +207,7 @@ async def test_the_footer_always_has_help_and_quit(size: tuple[int, int]) -> Non
     async with opened(*many(10), size=size) as (app, _pilot):
         text = app.log_screen.query_one(KeyBar).render_line(0).text
         assert text.startswith(" f Follow  / Search ")
-        assert text.endswith(" ? Help  q Quit ")
+        assert text.endswith(" ? More  q Quit " if size[0] < 200 else " ? Help  q Quit ")
         assert cell_len(text) == size[0]
 
 

@@ -11,7 +11,7 @@ from ddtui.core.launch import Request
 from ddtui.ui.screens.choice import ChoiceScreen
 from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.source import ControlProblem
-from tests.ui.control_keys import Operator, operating, shows, until
+from tests.ui.control_keys import Operator, keeper, operating, shows, until
 from tests.ui.control_world import HOSTILE_PRESETS, PRESETS, UNIT, FakeControl
 from tests.ui.scenes import NOW, SCENES
 
@@ -198,7 +198,7 @@ async def test_what_is_told_can_be_copied_with_its_lines_whole(
 ) -> None:
     """From the screen, and from the dialog that tells why nothing can be done."""
     copied: list[str] = []
-    monkeypatch.setattr("ddtui.ui.copying.write_copied", copied.append)
+    monkeypatch.setattr("ddtui.ui.copying.write_copied", keeper(copied))
     lines = sudoers_lines("mara", UNIT)
     control = FakeControl()
     control.problem = ControlProblem("sudo does not allow it", "\n".join(["add:", *lines]))

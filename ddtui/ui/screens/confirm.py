@@ -59,7 +59,7 @@ class ConfirmScreen(Modal[bool | None]):
     }
     ConfirmScreen VerticalScroll { height: auto; scrollbar-size-vertical: 1; }
     ConfirmScreen #typed { height: 1; color: $label; margin-top: 1; }
-    ConfirmScreen #note { height: 1; color: $warning; }
+    ConfirmScreen #note { height: 1; color: $warning; &.-alone { margin-top: 1; } }
     ConfirmScreen Horizontal { height: 1; align-horizontal: right; }
     ConfirmScreen Button {
         margin-left: 2; height: 1; border: none; min-width: 12; padding: 0 1;
@@ -103,7 +103,7 @@ class ConfirmScreen(Modal[bool | None]):
                 yield Static(id="body")
             if self.words.typed:
                 yield Static(id="typed")
-            yield Static(id="note")
+            yield Static(id="note", classes="" if self.words.typed else "-alone")
             with Horizontal():
                 for answer in self._answers:
                     button = Button(self._label(answer, ""), id=answer, compact=True)
@@ -125,7 +125,7 @@ class ConfirmScreen(Modal[bool | None]):
         if not self._composed:
             return
         width = max(20, min(100, int(self.size.width * 0.96)) - 7)
-        others = 5 + (2 if self.words.typed else 0)
+        others = 6 + (1 if self.words.typed else 0)
         room = max(2, int(self.size.height * 0.96) - others)
         self.query_one(VerticalScroll).styles.max_height = room
         if width != self._width:

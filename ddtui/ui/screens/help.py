@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import groupby
+from collections.abc import Iterable
 from typing import Any
 
+from rich.cells import cell_len
+from rich.console import Group as Rows
+from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 from textual.app import ComposeResult
@@ -15,7 +18,7 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from ddtui.config.paths import find_config
-from ddtui.ui.actions import Scope
+from ddtui.ui.actions import Action, Group, Scope
 from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.palette import actions_of, keymap_of, scope_of
 from ddtui.ui.screens.modal import Modal
@@ -78,7 +81,9 @@ class HelpScreen(Modal[None]):
         width: 100; max-width: 96%; height: auto; max-height: 94%;
         background: $surface; border: round $primary; padding: 0 1;
     }
-    HelpScreen VerticalScroll { height: auto; max-height: 100%; scrollbar-size-vertical: 1; }
+    HelpScreen VerticalScroll {
+        height: auto; max-height: 100%; scrollbar-size-vertical: 1; padding-right: 1;
+    }
     HelpScreen #about { color: $label; margin-bottom: 1; }
     """
 
@@ -125,13 +130,17 @@ class HelpScreen(Modal[None]):
         colors = self.app.theme_variables
         wide = self.size.width >= 90
         keymap = keymap_of(self._below)
-        table = Table.grid(padding=(0, 2))
-        table.add_column(min_width=8, no_wrap=True)
-        table.add_column(ratio=1, overflow="fold")
-        if wide:
-            table.add_column(no_wrap=True)
-        for group, each in groupby(actions_of(self._below), key=lambda action: action.group):
-            table.add_row(Text(str(group), style=f"bold {colors['primary']}"))
+        listed = actions_of(self._below)
+        keys = max(8, *(cell_len(keymap.shown(action.id)) for action in listed))
+        names = max(len(action.id) for action in listed) + 2 * bool(keymap.changed)
+        parts: list[RenderableType] = []
+        for group, each in _by_group(listed).items():
+            parts.append(Text(str(group), style=f"bold {colors['primary']}"))
+            table = Table.grid(padding=(0, 2), expand=True)
+            table.add_column(width=keys, no_wrap=True)
+            table.add_column(ratio=1, overflow="fold")
+            if wide:
+                table.add_column(width=names, no_wrap=True)
             for action in each:
                 words = Text(action.description)
                 if action.destructive:
@@ -141,9 +150,17 @@ class HelpScreen(Modal[None]):
                     mine = action.id in keymap.changed
                     row.append(Text(f"{action.id}{' *' if mine else ''}", style=colors["label"]))
                 table.add_row(*row)
-            table.add_row("")
+            parts += [table, ""]
         note = f"Your own keys: the table [keys] of {find_config().file}, by the names at the right"
         if keymap.changed:
             note += "; * marks those that you have set"
-        table.add_row("", Text(note + ".", style=colors["label"]))
-        self.query_one("#keys", Static).update(table)
+        parts.append(Text(note + ".", style=colors["label"]))
+        self.query_one("#keys", Static).update(Rows(*parts))
+
+
+def _by_group(listed: Iterable[Action]) -> dict[Group, list[Action]]:
+    """The actions under each heading once, in the order in which the headings come first."""
+    found: dict[Group, list[Action]] = {}
+    for action in listed:
+        found.setdefault(action.group, []).append(action)
+    return found

@@ -55,7 +55,7 @@ class HostsScreen(ListScreen):
         self._hosts = [*hosts]
         if open_host not in {each.name for each in hosts}:  # an alias that is not configured
             self._hosts.insert(0, find_host(Config(), open_host))
-        self._names = [each.name for each in hosts]
+        self._names = [each.name for each in self._hosts]
         self._open = open_host
         self._shown: Shown | None = None
         self._prompts: list[str] = []

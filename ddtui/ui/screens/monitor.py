@@ -7,12 +7,13 @@ from textual.containers import Container
 
 from ddtui.core.events import Phase
 from ddtui.ui.actions import Scope, bindings
-from ddtui.ui.layout import Need, Part, Plan, alert_room, plan
+from ddtui.ui.layout import Need, Part, Plan, alert_room, change_room, plan
 from ddtui.ui.messages import ChangeDismissed, PauseToggled
 from ddtui.ui.queue_short_rows import short_rows
 from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.shown import Shown, loading
+from ddtui.ui.source import ReconfigurationView
 from ddtui.ui.widgets.alerts import Alerts, alert_rows
 from ddtui.ui.widgets.canvas import Canvas
 from ddtui.ui.widgets.engine import EnginePanel
@@ -24,7 +25,7 @@ from ddtui.ui.widgets.log_tail import LogTail
 from ddtui.ui.widgets.machine import SystemPanel, UnitPanel
 from ddtui.ui.widgets.queue_panel import QueuePanel
 from ddtui.ui.widgets.readiness import ReadinessPanel, has_loaded, long_summary
-from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows
+from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows, fitting_rows
 from ddtui.ui.widgets.too_small import TooSmall
 
 
@@ -110,7 +111,7 @@ def needs(shown: Shown, width: int, height: int) -> Need:
     # In half the width, where panels stand beside each other.
     summary = len(long_summary(shot.readiness, (width // 2 if width >= 100 else width) - 4))
     return Need(
-        change=len(compact_rows(view, shown, width - 4)) if view is not None else 0,
+        change=_change_lines(view, shown, width - 4, change_room(height)) if view else 0,
         gpus=len(shot.gpus),
         foreign=int(foreign_processes(shot.processes)),
         alerts=len(alert_rows(shown, width, alert_room(height))),
@@ -120,6 +121,12 @@ def needs(shown: Shown, width: int, height: int) -> Need:
         evidence=max(1, len(shot.readiness.evidence)) + has_loaded(shot) + summary,
         queue=_queue_lines(shown),
     )
+
+
+def _change_lines(view: ReconfigurationView, shown: Shown, width: int, room: int) -> int:
+    """Lines of a reconfiguration: what has no room for all of them is told in fewer."""
+    few = len(compact_rows(view, shown, width))
+    return len(fitting_rows(view, shown, width, min(few, room)))
 
 
 def _queue_lines(shown: Shown) -> int:

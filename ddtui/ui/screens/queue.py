@@ -119,8 +119,8 @@ class QueueScreen(QueueEditing, ListScreen):
             self.query_one(canvas).show(shown)
         self._fill()
         self.query_one(QueueDetailPanel).show(shown)
-        paused = self._desk.view.settings.paused
-        self.query_one(KeyBar).retitle({"queue.pause": "Go on"} if paused else {})
+        idle = "queue.start" if self._desk.view.run.running else "queue.stop"
+        self.query_one(KeyBar).retitle({idle: ""})
         facts = plan_facts(shown)
         if facts != self._facts:
             self._facts = facts
@@ -147,7 +147,9 @@ class QueueScreen(QueueEditing, ListScreen):
         body = height - 6 - used
         detail.display = wide or body >= 12
         detail.styles.width = max(44, width * 2 // 5) if wide else "100%"
-        detail.styles.height = "100%" if wide else max(6, body * 2 // 5)
+        # What the table does not need is the details'.
+        spare = min(body - len(self._desk.view.experiments) - 1, body * 3 // 4)
+        detail.styles.height = "100%" if wide else max(6, body * 2 // 5, spare)
 
     def _place_change(self, shown: Shown, room: int) -> int:
         panel, view = self.query_one(ReconfigurationPanel), shown.reconfiguration

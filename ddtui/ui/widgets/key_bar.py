@@ -54,11 +54,11 @@ def fitted(hints: Hints, width: int) -> tuple[list[Hint], list[Hint]]:
 
 
 def _folded(screens: Sequence[Hint]) -> list[Hint]:
-    """`1-6 Screens` for as many as have one number after the other."""
+    """`1-6 Go to` for as many as have one number after the other."""
     count = 0
     while count < len(screens) and screens[count][0] == str(count + 1):
         count += 1
-    return [(f"1-{count}", "Screens", ""), *screens[count:]] if count > 1 else list(screens)
+    return [(f"1-{count}", "Go to", ""), *screens[count:]] if count > 1 else list(screens)
 
 
 def _first(hints: Sequence[Hint], room: int) -> list[Hint]:
@@ -93,7 +93,10 @@ class KeyBar(Widget):
         self.refresh()
 
     def retitle(self, titles: Mapping[str, str]) -> None:
-        """Call actions, by id, by what they do now: `Resume` instead of `Pause`."""
+        """Call actions, by id, by what they do now: `Resume` instead of `Pause`.
+
+        Those that would do nothing now are called nothing, and left out.
+        """
         if titles != self._titles:
             self._titles = titles
             self.refresh()
@@ -107,6 +110,8 @@ class KeyBar(Widget):
             if action.footer:
                 title = self._titles.get(action.id, action.title)
                 hint = (display(keymap.of(action.id)[0]), title, action.command)
+                if not title:
+                    continue
                 if action.id in _ALWAYS:
                     found.always.append(hint)
                 elif action.scope is not Scope.APP:

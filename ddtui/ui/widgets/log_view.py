@@ -11,6 +11,7 @@ from textual.widget import Widget
 
 from ddtui.ui.log_filter import LogLine
 from ddtui.ui.log_lines import LogLines
+from ddtui.ui.palette import keymap_of
 from ddtui.ui.widgets.log_paint import LogLook, LogPainter, rank_column
 from ddtui.ui.widgets.log_rows import RowMap
 
@@ -307,8 +308,9 @@ class LogView(Widget, can_focus=True):
     def _row(self, painter: LogPainter, look: LogLook, y: int) -> Strip:
         shown = self.lines.shown
         if not shown and y == 0:
-            words = "no line passes the filters" if self.lines.total else "no line yet"
-            return painter.note(words, look.width)
+            reset = keymap_of(self.screen).shown("log.reset")
+            filtered = f"no line passes the filters; {reset} shows all"
+            return painter.note(filtered if self.lines.total else "no line yet", look.width)
         row = y + self._top
         if row >= self._rows.height:
             return painter.note("", look.width)

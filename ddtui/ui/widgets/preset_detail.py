@@ -104,6 +104,8 @@ def _report(shown: Shown) -> Mapping[str, object] | None:
 
 def _state_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
     """The verdict, or why there is none."""
+    if detail.preset is None and not detail.problems:
+        return [Row("no preset passes the filter", Ink.LABEL)]
     if _unplanned(detail, shown) and detail.problem is not None:
         rows = wrapped(f"No plan: {detail.problem.what}", width, Ink.BAD)
         return rows + lines_of(detail.problem.remedy, width)

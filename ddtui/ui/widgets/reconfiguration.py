@@ -44,8 +44,7 @@ class ReconfigurationPanel(Panel):
 
 def title_row(view: ReconfigurationView, glyphs: Glyphs) -> Row:
     """What it is, and where it stands."""
-    words = f"{view.kind.capitalize()} {view.preset}".strip()
-    row = Row(fmt.clean(words)[:48], Ink.TITLE).add("  ")
+    row = Row(fmt.clean(view.heading)[:48], Ink.TITLE).add("  ")
     if view.question is not None:
         return row.add(f" {glyphs.warn} DECIDE ", Ink.WARN_BADGE)
     if view.interrupted:
