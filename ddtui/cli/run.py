@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
+import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, UnitOption, UserUnitOption
@@ -66,7 +67,7 @@ def run(  # noqa: PLR0913, PLR0917
     Exit status: 0 all were done, 1 some failed or the unit could not be left as it should be, 7 the
     unit may not be changed, 8 somebody else runs them, 130 stopped before the end.
     """
-    with told(context) as options:
+    with told(context, acts=True) as options:
         from ddtui.cli.reaching import Overrides
 
         if sum((detach, status, stop)) > 1:
@@ -84,30 +85,34 @@ def run(  # noqa: PLR0913, PLR0917
             code = detached(options, host, overrides, once=once, limited=limited, as_json=as_json)
         else:
             set_up_log(debug=options.debug)
-            code = _run(options, host, overrides, once, limited, as_json, report_to)
+            wanted = _Wanted(once, limited, as_json, report_to)
+            code = _run(options, host, overrides, wanted)
         if code:
             raise typer.Exit(code)
 
 
-# Each is an option of the verb.
-def _run(
-    options: Options,
-    host: str,
-    overrides: Overrides,
-    once: bool,
-    limited: bool,
-    as_json: bool,
-    report_to: int | None,
-) -> ExitCode:
+class _Wanted(msgspec.Struct, frozen=True):
+    """How a queue is to be run here."""
+
+    once: bool
+    """One experiment alone."""
+    limited: bool
+    """Whether the model's code may be run with limits alone."""
+    as_json: bool
+    report_to: int | None
+    """Of a runner without a terminal: the descriptor on which its starter waits for the begin."""
+
+
+def _run(options: Options, host: str, overrides: Overrides, wanted: _Wanted) -> ExitCode:
     from ddtui.cli.run_narration import RunNarration
     from ddtui.cli.run_reported import Reported
     from ddtui.store.errors import Stale
 
-    with Reported(report_to) as reported:
-        narration = RunNarration(as_json=as_json, also=reported.heard)
+    with Reported(wanted.report_to) as reported:
+        narration = RunNarration(as_json=wanted.as_json, also=reported.heard)
         try:
             ending = asyncio.run(
-                _running(options, host, overrides, once, limited, narration, reported.log_file)
+                _running(options, host, overrides, wanted, narration, reported.log_file)
             )
         except Stale as error:
             say(f"error: another runner has taken over: {clean(str(error))}")
@@ -122,13 +127,11 @@ def _run(
     return ExitCode.FAILED if ending.failed or ending.trouble else ExitCode.OK
 
 
-# Each is an option of the verb.
 async def _running(
     options: Options,
     host: str,
     overrides: Overrides,
-    once: bool,
-    limited: bool,
+    wanted: _Wanted,
     on_event: OnEvent,
     log_file: str,
 ) -> Ending:
@@ -136,12 +139,12 @@ async def _running(
     from ddtui.experiments.presence import presence_file
     from ddtui.experiments.runner import Runner
 
-    async with running_on(options, host, overrides, limited_allowed=limited) as world:
+    async with running_on(options, host, overrides, limited_allowed=wanted.limited) as world:
         file = presence_file(world.source.name, simulated=world.source.host.simulated)
         runner = Runner(
             world.around,
             presence=file,
-            most=1 if once else None,
+            most=1 if wanted.once else None,
             on_event=on_event,
             log_file=log_file,
         )
