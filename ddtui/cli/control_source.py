@@ -9,7 +9,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from ddtui.cli.change_view import view_of
 from ddtui.cli.changing import controller_for
@@ -257,7 +257,7 @@ class ControlOfHost:
 
         return Asked(rollback, orphans)
 
-    async def _ask(self, kind: Any, text: str) -> bool:
+    async def _ask(self, kind: Literal["rollback", "orphans"], text: str) -> bool:
         self._question = Question(uuid.uuid4().hex, kind, text)
         self._answer = asyncio.get_running_loop().create_future()
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict
 
 import msgspec
 
@@ -105,6 +105,33 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Ended, and taken off the queue's list; its measurement stays in the results."""
 
 
+class DraftFields(TypedDict, total=False):
+    """Fields of an Experiment that one may have from the begin, beside what it is of."""
+
+    state: ExperimentState
+    """Pending or held."""
+    sweep: str
+    baseline: bool
+    hypothesis: str
+    note: str
+    like: str
+    configuration: str
+    knobs: dict[str, Value]
+    measurement: str
+    reused: bool
+
+
+class StepFields(TypedDict, total=False):
+    """Fields of an Experiment that its runner sets with a step."""
+
+    change: str
+    measurement: str
+    reused: bool
+    configuration: str
+    knobs: dict[str, Value]
+    reloaded: bool
+
+
 class InForce(msgspec.Struct, frozen=True, kw_only=True):
     """What a queue's experiments are made on, as far as matching needs it without the host."""
 
@@ -129,6 +156,16 @@ class QueueSettings(msgspec.Struct, frozen=True, kw_only=True):
     not asked, and once the queue has left the unit in something else."""
     stop: str = ""
     """Who wants the runner to stop, wherever it runs; empty for nobody."""
+
+
+class SettingsFields(TypedDict, total=False):
+    """Fields of QueueSettings that are set one by one."""
+
+    leave: Leave
+    paused: bool
+    baseline: dict[str, Any]
+    in_force: InForce
+    stop: str
 
 
 class Place(msgspec.Struct, frozen=True):

@@ -17,6 +17,7 @@ from ddtui.control.outcome import Asked
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.configuration_key import key_of
 from ddtui.core.launch import Launch, Level, Plan, Request
+from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.experiments.needs import Around
 from ddtui.experiments.running import Action, Facts, Standing, standing
@@ -118,7 +119,7 @@ class Bringing:
         return now - self._waiting_since
 
     def _around_live(self) -> bool:
-        return self._around.host.link.state.value == "live"
+        return self._around.host.link.state is LinkState.LIVE
 
     def _patience_for(self, stands: Standing, snapshot: Snapshot) -> float:
         if stands is Standing.UNSEEN:

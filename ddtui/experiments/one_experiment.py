@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import uuid
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol, Unpack
 
 import msgspec
 
 from ddtui.bench.errors import BenchError
 from ddtui.bench.progress import Progress
 from ddtui.core.change_record import ChangeRecord, StepRecord
-from ddtui.core.experiment import Experiment, ExperimentState, Step
+from ddtui.core.experiment import Experiment, ExperimentState, Step, StepFields
 from ddtui.core.launch import Launch, Plan, Value
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
 from ddtui.core.redact import redact_text
@@ -29,8 +29,17 @@ from ddtui.experiments.needs import Around
 from ddtui.experiments.plan_known import knobs_planned
 from ddtui.experiments.running import Action, Decision, decide
 
-Tell = Callable[..., None]
-"""`tell(what, experiment, **fields)` of a RunEvent."""
+
+class Tell(Protocol):
+    """What passes on what happens, as fields of a RunEvent."""
+
+    def __call__(
+        self, what: str, experiment: Experiment | None = None, *, step: str = "", text: str = ""
+    ) -> None:
+        """Tell one event."""
+        ...
+
+
 OTHER_BASE = "another configuration than when it was added: what is in force has changed since"
 _STEPS: dict[Action, Step] = {
     Action.RESUME: "loading",
@@ -297,7 +306,7 @@ class OneExperiment:
 
     # ---- the store, and who listens ------------------------------------------------------------
 
-    async def _step(self, step: Step, **to: Any) -> None:
+    async def _step(self, step: Step, detail: str = "", **to: Unpack[StepFields]) -> None:
         around = self._around
         self.experiment = await asyncio.to_thread(
             around.queue.step,
@@ -305,6 +314,7 @@ class OneExperiment:
             step,
             who=around.runner,
             at=around.watching.clock(),
+            detail=detail,
             **to,
         )
         self._tell("step", self.experiment, step=step)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
@@ -17,6 +17,7 @@ from ddtui.core.clock import Clock, system_clock
 from ddtui.core.experiment import (
     ENDED,
     WAITING,
+    DraftFields,
     Experiment,
     ExperimentState,
     InForce,
@@ -25,6 +26,7 @@ from ddtui.core.experiment import (
     Place,
     QueueEvent,
     QueueSettings,
+    SettingsFields,
 )
 from ddtui.core.launch import Request
 from ddtui.core.text import clean
@@ -123,7 +125,13 @@ class Queue:
     # ---- adding ---------------------------------------------------------------------------------
 
     def draft(
-        self, request: Request, plan: BenchPlan | None = None, *, title: str = "", **fields: Any
+        self,
+        request: Request,
+        plan: BenchPlan | None = None,
+        *,
+        title: str = "",
+        match: Match | None = None,
+        **fields: Unpack[DraftFields],
     ) -> Experiment:
         """A new experiment of this queue, not added yet.
 
@@ -131,8 +139,8 @@ class Queue:
             request: What is loaded for it.
             plan: What is measured; the default plan for None.
             title: The configuration in short; made of the request where it is empty.
-            **fields: Further fields: `sweep`, `baseline`, `hypothesis`, `note`, `match`, `like`,
-                and `state` (pending or held).
+            match: How a value of the request was matched to another configuration's.
+            **fields: Further fields.
         """
         return Experiment(
             id=uuid.uuid4().hex,
@@ -141,6 +149,7 @@ class Queue:
             title=title or title_of(request),
             request=request,
             plan=BenchPlan() if plan is None else plan,
+            match=match,
             by=self.who,
             created=self._clock(),
             **fields,
@@ -154,7 +163,7 @@ class Queue:
         *,
         title: str = "",
         match: Match | None = None,
-        **fields: Any,
+        **fields: Unpack[DraftFields],
     ) -> Experiment:
         """A new experiment like another one, with `over` on top of its request; not added yet.
 
@@ -162,13 +171,13 @@ class Queue:
         """
         old = self.find(word)
         request = old.request if over is None else merged(old.request, over)
-        kept: dict[str, Any] = {"sweep": old.sweep, "hypothesis": old.hypothesis, "like": old.id}
+        kept: DraftFields = {"sweep": old.sweep, "hypothesis": old.hypothesis, "like": old.id}
         return self.draft(
             request,
             old.plan if plan is None else plan,
             title=title or retitled(old.title, old.request, request),
             match=match or match_after(old.match, over),
-            **{**kept, **fields},
+            **(kept | fields),
         )
 
     def add(self, new: Sequence[Experiment], place: Place | None = None) -> list[Experiment]:
@@ -341,7 +350,7 @@ class Queue:
         """Keep what experiments are made on, so that matching can do without the host."""
         return self._settings(in_force=in_force)
 
-    def _settings(self, **to: Any) -> QueueSettings:
+    def _settings(self, **to: Unpack[SettingsFields]) -> QueueSettings:
         return self._store.change_settings(self.host, simulated=self.simulated, **to)
 
     # ---- inside ---------------------------------------------------------------------------------

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 
-from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
+from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings, SettingsFields
 from ddtui.experiments.needs import Around
 
 
@@ -28,7 +28,7 @@ class RunnersQueue:
             self._around.queue.settings, self._host, simulated=self._simulated
         )
 
-    async def change_settings(self, **to: Any) -> None:
+    async def change_settings(self, **to: Unpack[SettingsFields]) -> None:
         """Set some of that."""
         await asyncio.to_thread(
             self._around.queue.change_settings, self._host, simulated=self._simulated, **to

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, Unpack
 
 import msgspec
 from sqlalchemy import Connection, Engine, case, insert, select, update
@@ -17,7 +17,9 @@ from ddtui.core.experiment import (
     Place,
     QueueEvent,
     QueueSettings,
+    SettingsFields,
     Step,
+    StepFields,
 )
 from ddtui.store.database import failures, writing
 from ddtui.store.places import ORDER, places_for
@@ -264,7 +266,14 @@ class Experiments:
         return self.change(experiment_id, _RUNNING, event, runner=who)
 
     def step(
-        self, experiment_id: str, step: Step, *, who: str, at: float, detail: str = "", **to: Any
+        self,
+        experiment_id: str,
+        step: Step,
+        *,
+        who: str,
+        at: float,
+        detail: str = "",
+        **to: Unpack[StepFields],
     ) -> Experiment:
         """Write down a step that is about to be taken, and set fields with it.
 
@@ -305,7 +314,9 @@ class Experiments:
         with self._reading("the queue") as connection:
             return settings_of(connection, host, simulated)
 
-    def change_settings(self, host: str, *, simulated: bool, **to: Any) -> QueueSettings:
+    def change_settings(
+        self, host: str, *, simulated: bool, **to: Unpack[SettingsFields]
+    ) -> QueueSettings:
         """Set some of a queue's settings (`leave`, `paused`, `baseline`), and return all."""
         with self._writing("change a queue's settings") as connection:
             touch(connection, host, simulated)
