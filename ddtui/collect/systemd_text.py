@@ -27,6 +27,11 @@ _ESCAPES = {
     "$": "$", "`": "`",
 }  # fmt: skip
 _ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_SPAN_UNITS = {
+    "us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
+    "w": 604800.0, "month": 2629800.0, "y": 31557600.0,
+}  # fmt: skip
+_SPAN = re.compile(rf"(\d+(?:\.\d+)?)({'|'.join(_SPAN_UNITS)})")
 _EXEC_START = re.compile(r"\{ path=(?P<path>.*?) ; argv\[\]=(?P<argv>.*?) ; ", re.DOTALL)
 
 
@@ -62,6 +67,18 @@ def parse_time(text: str) -> float | None:
     except ValueError:  # the 99th of a month
         return None
     return moment.timestamp() + (bounded_float(match[3] or "") or 0.0)
+
+
+def parse_span(text: str) -> float | None:
+    """Seconds of `3min 20s`; None for `infinity`, and for what is no span (systemd.time(7))."""
+    seconds = 0.0
+    for word in text.split():
+        part = _SPAN.fullmatch(word)
+        amount = bounded_float(part[1]) if part is not None else None
+        if part is None or amount is None:
+            return None
+        seconds += amount * _SPAN_UNITS[part[2]]
+    return within(seconds, 0, _LAST_TIME) if text.strip() else None
 
 
 def parse_count(text: str) -> int | None:

@@ -36,6 +36,8 @@ LOOK_AGAIN = 1.0
 """Seconds between two looks at the host while something is awaited there."""
 SNAPSHOT_AGAIN = 0.2
 """Seconds between two looks at what the monitor knows; costs the host nothing."""
+STOP_SLACK = 15.0
+"""Seconds beyond the unit's own limits in which systemd must have ended it."""
 ASK_AFTER = 3.0
 """Seconds that left-over processes have to end by themselves before anyone is asked."""
 SAY_AFTER = 2.0
@@ -148,8 +150,9 @@ class CarryingOut:
         await self._journal.remember(baseline=before, stopped=True)
         await self._journal.step(Step.STOPPING, stopped_detail(facts))
         self._stop_began = _time()
+        limit = self._stop_limit(facts)
         try:
-            await self._actions.systemctl("stop", self._limits.stop, facts.invocation)
+            await self._actions.systemctl("stop", limit, facts.invocation)
         except ProgramTimeout:
             self._journal.say("still stopping")
         except ActionFailed:
@@ -165,13 +168,20 @@ class CarryingOut:
     async def _await_stop(self, facts: Facts) -> None:
         if self._stop_began is None:
             self._stop_began = _time()
-        if _time() - self._stop_began > self._limits.stop:
+        if _time() - self._stop_began > (limit := self._stop_limit(facts)):
             left = await self._remaining(facts)
+            self._stop_began = None  # a rollback waits for it once more
             raise Failure(
-                f"it has not stopped within {self._limits.stop:.0f} s: {left.text or facts.sub}",
-                started=False,
+                f"it has not stopped within {limit:.0f} s: {left.text or facts.sub}", started=False
             )
         await asyncio.sleep(LOOK_AGAIN)
+
+    def _stop_limit(self, facts: Facts) -> float:
+        """Seconds for the stop: systemd ends what outlasts the unit's own limit, so no less.
+
+        That limit holds twice: for ExecStop=, and for what its signal ends.
+        """
+        return max(self._limits.stop, 2 * facts.stop_timeout + STOP_SLACK)
 
     async def _remaining(self, facts: Facts) -> Remaining:
         before = self._journal.baseline
@@ -231,10 +241,33 @@ class CarryingOut:
         await self._journal.step(Step.STARTING)
         if facts.active == "failed":
             await self._actions.systemctl("reset-failed")
+        ordered = asyncio.create_task(self._actions.systemctl("start", START_LIMIT))
         try:
-            await self._actions.systemctl("start", START_LIMIT)
+            await self._until_begun(ordered, run)
+        finally:
+            ordered.cancel()  # systemd goes on: only the waiting for it ends
+            await asyncio.gather(ordered, return_exceptions=True)
+
+    async def _until_begun(self, ordered: asyncio.Task[None], run: Run) -> None:
+        """Return once the start has begun; how it goes on is followed, whatever systemd waits for.
+
+        A unit that notifies, or whose ExecStartPost waits for the port, keeps `systemctl start`
+        until it is loaded. Raises ActionFailed for a start that was refused.
+        """
+        earlier = {"", run.invocation_before}
+        while not ordered.done():
+            await asyncio.wait({ordered}, timeout=LOOK_AGAIN)
+            self._lock.check()
+            if not ordered.done() and (await self._actions.look()).invocation not in earlier:
+                return
+        try:
+            ordered.result()
         except ProgramTimeout:
             self._journal.say("systemd is still starting it")
+        except ActionFailed:
+            # One that began and failed has its cause in the log, not in systemctl's words.
+            if (await self._actions.look()).invocation in earlier:
+                raise
 
     async def _stopped(self) -> list[str]:
         """Invocations that somebody told systemd to stop; none where the host does not tell."""

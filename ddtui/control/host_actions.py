@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from ddtui.collect.settings import Scope
+from ddtui.collect.systemd_text import parse_span
 from ddtui.control import rights
 from ddtui.control.drop_in import text_hash
 from ddtui.control.held import Held, parse_held
@@ -74,6 +75,8 @@ class Facts(msgspec.Struct, frozen=True):
     control_group: str = ""
     drop_in: str = ""
     """Hash of ddtui's drop-in; empty where there is none."""
+    stop_timeout: float = 0.0
+    """Seconds after which systemd kills what a stop has not ended; 0 for never, or not known."""
 
 
 class Verified(msgspec.Struct, frozen=True):
@@ -260,6 +263,7 @@ def parse_look(lines: Sequence[str]) -> Facts:
         main_pid=_number(values.get("MainPID", "")),
         needs_reload=values.get("NeedDaemonReload") == "yes",
         control_group=values.get("ControlGroup", ""),
+        stop_timeout=parse_span(values.get("TimeoutStopUSec", "")) or 0.0,
         drop_in=values.get("DropIn", ""),
     )
 

@@ -12,7 +12,7 @@ import enum
 import msgspec
 
 from ddtui.control.host_actions import Facts
-from ddtui.core.samples import UP, is_auto_restart
+from ddtui.core.samples import UP, UnitStatus, is_auto_restart
 from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
 
 MOST_TRIES = 3
@@ -153,6 +153,12 @@ def _started(run: Run, facts: Facts) -> Decision:
     return Decision(Action.FOLLOW, ours, note)
 
 
+def _died_beside_a_post(unit: UnitStatus) -> bool:
+    """Whether the main process has failed while a command of ExecStartPost= keeps the unit up."""
+    ended = bool(unit.exit_code) and (unit.exit_code, unit.exit_status) != ("exited", 0)
+    return unit.sub_state == "start-post" and not unit.main_pid and ended
+
+
 class View(enum.StrEnum):
     """What a snapshot says of a start that is followed."""
 
@@ -197,16 +203,23 @@ class Follower:
         readiness = snapshot.readiness
         if readiness.state is ReadinessState.READY:
             return View.READY, readiness.summary
-        now = snapshot.at
-        contradiction = self._contradiction(snapshot)
-        if contradiction:
-            return View.FAILED, contradiction
-        load = snapshot.load
-        if load is not None and load.stalled_for and load.stalled_for > self._limits.stall:
-            return View.FAILED, f"no progress for {load.stalled_for:.0f} s ({readiness.state})"
-        if now - self._began > self._limits.load:
-            return View.FAILED, f"not ready after {self._limits.load:.0f} s ({readiness.state})"
+        if failing := self._failing(snapshot, unit):
+            return View.FAILED, failing
         return View.WAIT, readiness.summary
+
+    def _failing(self, snapshot: Snapshot, unit: UnitStatus) -> str:
+        """Why the start, which goes on as systemd has it, has failed; empty where it has not."""
+        if _died_beside_a_post(unit):
+            how = f"{unit.exit_code}, status {unit.exit_status}"
+            return f"its process has ended ({how}), and ExecStartPost= still waits"
+        if contradiction := self._contradiction(snapshot):
+            return contradiction
+        load, state = snapshot.load, snapshot.readiness.state
+        if load is not None and load.stalled_for and load.stalled_for > self._limits.stall:
+            return f"no progress for {load.stalled_for:.0f} s ({state})"
+        if snapshot.at - self._began > self._limits.load:
+            return f"not ready after {self._limits.load:.0f} s ({state})"
+        return ""
 
     def _contradiction(self, snapshot: Snapshot) -> str:
         """Evidence that has spoken against the start for too long: its words."""

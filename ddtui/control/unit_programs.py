@@ -110,7 +110,8 @@ LOOK = Program(
     + _SCOPE
     + """
 props=LoadState,ActiveState,SubState,Result,InvocationID,NRestarts,MainPID
-$ctl show --no-pager -p "$props,NeedDaemonReload,ControlGroup" -- "$unit" || exit
+props=$props,NeedDaemonReload,ControlGroup,TimeoutStopUSec
+$ctl show --no-pager -p "$props" -- "$unit" || exit
 if [ ! -s "$file" ]; then echo "DropIn="
 elif [ -r "$file" ] && sum=$(sha256sum < "$file"); then echo "DropIn=${sum%% *}"
 else echo "DropIn=unreadable"

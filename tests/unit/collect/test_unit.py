@@ -14,6 +14,7 @@ from ddtui.collect.systemd_text import (
     parse_count,
     parse_exec_start,
     parse_properties,
+    parse_span,
     parse_time,
     split_words,
     unquote,
@@ -330,3 +331,14 @@ class TestCollector:
         said = recorder.of(SourceSample)[-1]
         assert said.status is SourceStatus.ABSENT
         assert said.remedy == "name the unit: `ddtui init fake`"
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        *(("3min 20s", 200.0), ("1h 30min", 5400.0), ("90", 90.0), ("250ms", 0.25), ("0", 0.0)),
+        *(("infinity", None), ("", None), ("soon", None), ("5 parsecs", None), ("9" * 400, None)),
+    ],
+)
+def test_spans_of_time(text: str, seconds: float | None) -> None:
+    assert parse_span(text) == seconds
