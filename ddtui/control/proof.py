@@ -10,7 +10,7 @@ import msgspec
 
 from ddtui.control.shell_command import script_index
 from ddtui.core.engine import Engine
-from ddtui.core.launch import Change, ChangeKind, Finding, Launch
+from ddtui.core.launch import OVERRIDING_RULES, Change, ChangeKind, Finding, Launch
 from ddtui.core.redact import MASK, redact_argv, redact_environment
 from ddtui.core.reported_command import compared
 from ddtui.core.samples import Collector, SourceStatus, UnitStatus
@@ -126,7 +126,7 @@ def _flag(change: Change, told: _Told, findings: Sequence[Finding]) -> Proof:
     reasons = [
         each.reason or each.text
         for each in findings
-        if name in each.text and "overrid" in each.rule
+        if each.rule in OVERRIDING_RULES and f"--{name} " in each.text
     ]
     reason = reasons[0] if reasons else f"the server has resolved it to {resolved}"
     return proof(Outcome.OVERRIDDEN, reason)

@@ -70,6 +70,10 @@ class Finding(msgspec.Struct, frozen=True):
     remedy: str = ""
 
 
+OVERRIDING_RULES = frozenset({"steps-overridden", "eagle-chain-tokens"})
+"""Rules whose findings name a flag, `--NAME VALUE`, that the server sets otherwise by itself."""
+
+
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What a launch and its drafter bear. None and empty: not known."""
 

@@ -9,6 +9,7 @@ import msgspec
 from ddtui.experiments.comparison import Standing
 from ddtui.experiments.knob_values import says, value_of
 from ddtui.experiments.results import ResultsView, Row
+from ddtui.experiments.rows import Mark
 from ddtui.experiments.wording import (
     NOTHING,
     difference,
@@ -20,10 +21,6 @@ from ddtui.experiments.wording import (
     rate,
     seconds,
 )
-
-_MARKS = ("partial", "running", "disturbed", "GPUs throttled", "not steady", "another try failed")
-"""Beginnings of flags that a table shows, in a word or two."""
-
 
 _LONGEST = 56
 """Characters of the work in a table; other forms have all of it."""
@@ -62,7 +59,7 @@ def verdict_word(row: Row) -> str:
 
 def marks_of(row: Row) -> str:
     """What to know before trusting a row, in a few words."""
-    found = [mark for mark in _MARKS if any(flag.startswith(mark) for flag in row.flags)]
+    found = [str(mark) for mark in Mark if any(flag.startswith(mark) for flag in row.flags)]
     if row.cell is not None and (row.cell.failed or row.cell.stalled):
         found.append(f"{row.cell.failed + row.cell.stalled} requests lost")
     if row.coding is not None and row.coding.isolation != "isolated":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Literal
 
@@ -25,6 +26,18 @@ from ddtui.experiments.intervals import usable
 from ddtui.experiments.knob_values import in_words, numeric
 from ddtui.experiments.naming import value_text
 from ddtui.experiments.reproducing import commands_of
+
+
+class Mark(enum.StrEnum):
+    """What flags begin with that tables show in a word or two."""
+
+    PARTIAL = "partial"
+    RUNNING = "running"
+    DISTURBED = "disturbed"
+    THROTTLED = "GPUs throttled"
+    NOT_STEADY = "not steady"
+    FAILED_TOO = "another try failed"
+
 
 RowState = Literal["measured", "partial", "running", "failed"]
 
@@ -332,7 +345,7 @@ def _flags(group: Group, cell: Cell | None, reference: Group | None) -> Iterator
     counted = [each for each in group.members if each.id in group.counted]
     throttled = dict.fromkeys(why for each in counted for why in each.provenance.throttled)
     if throttled:
-        yield f"GPUs throttled: {', '.join(throttled)}"
+        yield f"{Mark.THROTTLED}: {', '.join(throttled)}"
     for doubt in dict.fromkeys(why for each in counted for why in each.provenance.doubts):
         yield f"not known whether the process ran as its unit is: {doubt}"
     if cell is not None:
@@ -353,7 +366,7 @@ def _disturbances(group: Group, shown: Cell | None) -> Iterator[str]:
             told.setdefault(why, []).append(None if cell is shown else cell.concurrency)
     for why, levels in told.items():
         elsewhere = "" if None in levels else f"at concurrency {', '.join(map(str, levels))} "
-        yield f"{elsewhere}disturbed: {why}"
+        yield f"{elsewhere}{Mark.DISTURBED}: {why}"
     aside = sum(bool(each.disturbed) and each.id not in inside for each in group.members)
     if aside:
         yield f"{aside} disturbed measurement{'s' if aside > 1 else ''} left out"
@@ -366,7 +379,7 @@ def _failures(group: Group, around: Circumstances) -> Iterator[str]:
         if not configuration or each.configuration != configuration:
             continue
         if each.state is ExperimentState.FAILED and each.measurement not in inside:
-            yield f"another try failed: {(each.cause or {}).get('title') or 'cause not recorded'}"
+            yield f"{Mark.FAILED_TOO}: {(each.cause or {}).get('title') or 'cause not recorded'}"
 
 
 def _cell_flags(cell: Cell) -> Iterator[str]:
@@ -375,7 +388,7 @@ def _cell_flags(cell: Cell) -> Iterator[str]:
     if cell.stalled:
         yield f"{cell.stalled} stream{'s' if cell.stalled > 1 else ''} stalled"
     if not cell.steady:
-        yield "not steady after its warm-up"
+        yield f"{Mark.NOT_STEADY} after its warm-up"
     yield from cell.notes
 
 
