@@ -147,8 +147,6 @@ class Host(Protocol):
     ) -> Completed:
         """Run a short program to its end. At most three run at once; others wait.
 
-        A talkative ~/.bashrc on the host writes to the same output before the program does.
-
         Output is capped at 8 MiB. Raises LinkDown, ProgramTimeout.
         """
         ...

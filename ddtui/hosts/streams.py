@@ -82,6 +82,26 @@ async def capture(read: Read, limit: int = OUTPUT_LIMIT) -> bytes:
     return bytes(kept)
 
 
+def behind(read: Read, mark: bytes) -> Read:
+    """Reads what comes behind a mark; all of it where that never comes."""
+    held = bytearray()
+    seen = False
+
+    async def more(most: int) -> bytes:
+        nonlocal seen
+        while not seen:
+            chunk = await read(most)
+            held.extend(chunk)
+            del held[:-OUTPUT_LIMIT]
+            _, found, rest = held.partition(mark)
+            seen = bool(found) or not chunk
+            if seen and (what := bytes(rest if found else held)):
+                return what
+        return await read(most)
+
+    return more
+
+
 @asynccontextmanager
 async def attended(
     program: RunningProgram,

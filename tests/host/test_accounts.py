@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from ddtui.core.samples import LinkState
+from ddtui.hosts.base import Completed, Program
 from ddtui.hosts.ssh import probe
 from tests.host.gpuhost import GpuHost
 from tests.host.watching import Watching
@@ -82,3 +83,20 @@ async def test_a_start_up_file_that_talks_and_asks(account: GpuHost) -> None:
     account.write(BASHRC, "echo Welcome; echo noise >&2; read -p 'Name? ' name; echo hello $name\n")
     detail, _ = await seen(account, LinkState.LIVE, LinkState.REFUSED)
     assert detail.startswith("ops@")
+
+
+async def test_what_start_up_files_print_is_no_programs_output(account: GpuHost) -> None:
+    account.write(BASHRC, "date; echo noise >&2\n")
+    watching = Watching(account, "llm-none.service")
+    await watching.start()
+    try:
+        await watching.until_live()
+        script = "printf 'one\\ntwo'; echo oops >&2; exit 3"
+        done = await watching.host.run(Program("ddtui:echo", script))
+        assert done == Completed(3, b"one\ntwo", b"oops\n")
+        script = "echo one; echo two; echo oops >&2"
+        async with watching.host.stream(Program("ddtui:echo", script)) as stream:
+            assert [line async for line in stream.lines()] == [b"one", b"two"]
+        assert stream.stderr_tail in {"", "oops\n"}
+    finally:
+        await watching.close()

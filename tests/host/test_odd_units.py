@@ -20,6 +20,7 @@ BLOCK = "speculative-dflash-block-size"
 FRAGMENT = f"/etc/systemd/system/{UNIT}"
 FOLDER = f"{FRAGMENT}.d"
 DROP_IN = f"{FOLDER}/50-ddtui.conf"
+BASHRC = "/home/ops/.bashrc"
 WANTED = Request(flags={BLOCK: 16})
 
 
@@ -137,3 +138,20 @@ async def test_a_host_without_flock_is_told_as_that(host: GpuHost, ops: Changer)
     finally:
         host.sh("mv /usr/bin/flock.away /usr/bin/flock")
     assert flag(host) == "16"
+
+
+async def test_an_account_that_talks_is_an_operator_as_well(
+    host: GpuHost, watcher: Watcher, tmp_path: Path
+) -> None:
+    """Its start-up file prints into every answer, on both outputs."""
+    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops")
+    kept = host.exec("cat", BASHRC, check=False).stdout
+    host.write(BASHRC, "echo Welcome to $HOSTNAME; date; echo noise >&2\n")
+    try:
+        async with changer(watcher, UNIT, tmp_path) as ops:
+            await ops.watching.until_state(ReadinessState.READY)
+            assert (await ops.apply(request=WANTED)).ending == "in force"
+            assert flag(host) == "16"
+            assert (await ops.control.rollback(ops.heard)).ending == "rolled back"
+    finally:
+        host.write(BASHRC, kept)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shlex
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import cast
@@ -22,12 +23,15 @@ from ddtui.hosts.command import command_line
 from ddtui.hosts.ssh import failures
 from ddtui.hosts.ssh.login import Login
 from ddtui.hosts.ssh.ports import ChannelPort
-from ddtui.hosts.streams import Read, RunningProgram, attended, capture, exit_status
+from ddtui.hosts.streams import Read, RunningProgram, attended, behind, capture, exit_status
 
 _MOST_AT_ONCE = 3
 """Short programs at once: sshd allows 10 sessions a connection, and streams need theirs."""
 _CHANNEL_PATIENCE = (0.2, 0.5, 1.0, 2.0)
 """Seconds between the tries to get a session that sshd refuses."""
+
+_BEGIN = "@ddtui begins\n"
+"""Printed before a program where start-up files of the account's shell print as well."""
 
 Process = asyncssh.SSHClientProcess[bytes]
 
@@ -41,6 +45,8 @@ class Connection:
         self._target = login.leg.target
         self._slots = asyncio.Semaphore(_MOST_AT_ONCE)
         self._dropped = ""
+        self.is_talkative = False
+        """Whether start-up files of the account's shell print: what they say is no program's."""
 
     @property
     def summary(self) -> str:
@@ -80,7 +86,8 @@ class Connection:
         async with self._slots:
             try:
                 async with asyncio.timeout(timeout):
-                    return await self._complete(command_line(program, args, timeout), stdin)
+                    command = command_line(self._marked(program), args, timeout)
+                    return await self._complete(command, stdin)
             except TimeoutError as exc:
                 raise ProgramTimeout(f"{program.label} did not end within {timeout:g} s") from exc
 
@@ -103,7 +110,7 @@ class Connection:
         self, program: Program, args: tuple[str, ...]
     ) -> AsyncIterator[RunningProgram]:
         """See Host.stream."""
-        async with self._process(command_line(program, args)) as process:
+        async with self._process(command_line(self._marked(program), args)) as process:
             running = RunningProgram(
                 self._reads(process.stdout),
                 self._reads(process.stderr),
@@ -111,6 +118,13 @@ class Connection:
             )
             async with attended(running, process.stdin.write):
                 yield running
+
+    def _marked(self, program: Program) -> Program:
+        """The program, which says where its own output begins if that must be told."""
+        if not self.is_talkative:
+            return program
+        say = f"printf {shlex.quote(_BEGIN)}"
+        return Program(program.label, f"{say}; {say} >&2\n{program.script}")
 
     @asynccontextmanager
     async def _process(self, command: str) -> AsyncIterator[Process]:
@@ -153,7 +167,7 @@ class Connection:
             with self._breaks():
                 return await reader.read(most)
 
-        return read
+        return behind(read, _BEGIN.encode()) if self.is_talkative else read
 
     async def _finish(self, process: Process) -> int:
         with self._breaks():

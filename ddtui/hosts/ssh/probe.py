@@ -21,7 +21,7 @@ PATIENCE = 10.0
 
 
 async def probe(connection: Connection, target: SshTarget) -> None:
-    """Return when the account runs commands; what its start-up files print does not matter.
+    """Return when the account runs commands; what its start-up files print is kept apart.
 
     Raises LinkRefused when it runs none, LinkDown when it does not come to it in time, HostError
     when there is no session for it.
@@ -45,3 +45,4 @@ async def probe(connection: Connection, target: SshTarget) -> None:
             "(`getent passwd`), its start-up files (an `exit` in ~/.bashrc), and at ForceCommand "
             "in sshd_config and command= in authorized_keys",
         )
+    connection.is_talkative = (done.stdout.strip(), done.stderr.strip()) != (TOKEN.encode(), b"")

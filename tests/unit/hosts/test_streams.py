@@ -12,6 +12,7 @@ from ddtui.hosts.streams import (
     LineSplitter,
     RunningProgram,
     attended,
+    behind,
     capture,
     exit_status,
 )
@@ -102,3 +103,22 @@ async def test_heartbeats_are_sent_until_the_context_ends() -> None:
 def test_a_signal_has_the_status_that_a_shell_gives_it() -> None:
     assert exit_status(3) == 3
     assert exit_status(-9) == 137
+
+
+@given(st.binary(max_size=60), st.binary(max_size=60), st.lists(st.integers(1, 9), max_size=9))
+def test_what_comes_before_a_mark_is_left_out(before: bytes, after: bytes, cuts: list[int]) -> None:
+    mark = b"@mark\n"
+    noise = before.replace(b"@", b"")
+
+    async def read_all(data: bytes) -> bytes:
+        rest, sizes = bytearray(data), iter([*cuts, *itertools.repeat(7, 40)])
+
+        async def read(_most: int) -> bytes:
+            chunk = bytes(rest[: (size := next(sizes, 7))])
+            del rest[:size]
+            return chunk
+
+        return await capture(behind(read, mark))
+
+    assert asyncio.run(read_all(noise + mark + after)) == after
+    assert asyncio.run(read_all(noise)) == noise
