@@ -54,7 +54,7 @@ class Bench:
 
     def __init__(
         self,
-        connector: Host | Connector,
+        connector: Connector,
         address: str,
         port: int,
         engine: Engine,
@@ -65,7 +65,7 @@ class Bench:
     ) -> None:
         """`clock` stamps what comes; a test may give the time of a virtual event loop.
 
-        `host` is where a plan's external command runs; None: the connector itself, if it is one.
+        `host` is where a plan's external command runs; without one it fails.
         """
         self._host = host
         self._connector = connector
@@ -95,7 +95,7 @@ class Bench:
         """
         if plan.command:
             return await run_command(
-                self._host or self._connector,
+                self._host,
                 plan,
                 self._engine,
                 begun,

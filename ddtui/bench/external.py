@@ -6,14 +6,12 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from typing import cast
 
 import msgspec
 
 from ddtui.bench.errors import BenchError, CommandFailed, ConnectionLost
 from ddtui.bench.progress import Progress, Step
 from ddtui.bench.spread import spread
-from ddtui.bench.transport import Connector
 from ddtui.collect.programs import PREAMBLE, SUPERVISE
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.engine import Engine
@@ -56,7 +54,7 @@ _UNFINISHED = "partial: the external bench had not ended when these figures came
 
 
 async def run_command(
-    host: Host | Connector,
+    host: Host | None,
     plan: BenchPlan,
     engine: Engine,
     begun: Sequence[Cell],
@@ -71,10 +69,10 @@ async def run_command(
     partial cells with a note: whatever ends the bench, it is not lost. Whole ones follow at the
     end. Those of `begun` that are partial make room for the new ones.
     """
-    if not hasattr(host, "stream"):
+    if host is None:
         raise CommandFailed("an external bench runs on a host", "there is none here")
     results = _Results(begun, clock, on_cell)
-    trouble, failure = await _run(cast(Host, host), plan, engine, clock, on_progress, results)
+    trouble, failure = await _run(host, plan, engine, clock, on_progress, results)
     if not results and failure is None:
         raise CommandFailed(
             "the external bench gave no results",

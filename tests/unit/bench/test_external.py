@@ -49,6 +49,12 @@ def result(rate: float) -> str:
     return line(rate).decode()
 
 
+async def test_a_command_needs_a_host_to_run_on() -> None:
+    local = LocalHost()
+    with pytest.raises(CommandFailed, match="runs on a host"):
+        await Bench(local, "127.0.0.1", 1, SGLANG).run(BenchPlan(command=("true",)))
+
+
 async def test_lines_of_standard_output() -> None:
     seen: list[Progress] = []
     (cell,) = await run("bash", "-c", f"echo working; cat {RESULTS}", seen=seen)
