@@ -8,7 +8,6 @@ retried. The same request made on what the queue has left would be another confi
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
@@ -244,20 +243,25 @@ class BaselineBook:
         if found is None or found.left is not None:
             return
         control = self._around.control
-        with contextlib.suppress(HostError):  # then what was asked for last tells of one
+        try:
             if await control.unfinished() is None:
                 left = (await control.command()).launch
                 rest = tuple(await self._queue.ids(*WAITING))
                 kept = msgspec.structs.replace(found, left=left, stopped=True, rest=rest)
                 await self._record(kept, (await self._queue.settings()).in_force)
+        except HostError as error:  # then what was asked for last tells of a change by hand
+            log.info("what the unit is in when the run stops is not known: %s", error.what)
 
     async def end(self, base: Baseline) -> None:
         """All has ended, and the unit is left in something: keep it for the rest, or forget it."""
         everything = await self._queue.experiments(cleared=True)
         rest = [each for each in everything if base.may_do_yet(each)]
         if rest:
-            with contextlib.suppress(HostError):  # then it is recorded anew, as for another queue
+            try:
                 left = (await self._around.control.command()).launch
+            except HostError as error:  # then it is recorded anew, as for another queue
+                log.info("what the queue left the unit in is not known: %s", error.what)
+            else:
                 known = (await self._queue.settings()).in_force
                 ids = tuple(each.id for each in rest)
                 kept = msgspec.structs.replace(
