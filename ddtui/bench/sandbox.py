@@ -1,8 +1,9 @@
 """Where model-written code may run: what this machine can isolate, found out by trying it.
 
 `isolated` is bubblewrap with namespaces of its own (no network, no other process, no file but the
-interpreter's), a filter of system calls and resource limits. `limited` is the filter and the limits
-alone: the code can read what its user can read. Code never runs as root, nor in this process.
+interpreter's), a filter of system calls and resource limits. `limited` is the filter, the limits
+and Landlock alone: no file but the interpreter's can be opened, but that others exist can be seen.
+Code never runs as root, nor in this process.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ _OWN_UID = 0x70000000
 """Of users that nobody else has: far above those of people, services and containers."""
 _NOBODY = 65534
 _OLDEST = (3, 9)
+_PACKAGES = {"site-packages", "dist-packages"}
 _SYSTEM = ("/usr/lib", "/usr/lib64", "/lib", "/lib64")
 """Where the interpreter's libraries are."""
 
@@ -59,6 +61,9 @@ class Sandbox:
     command: Command
     parent: int | None
     """The process that the code is to die with, where bubblewrap does not see to that."""
+    readable: dict[str, bool] | None = None
+    """All that the code may read, where bubblewrap does not see to that; of a folder whose value is
+    false the names in it alone."""
 
     async def run(
         self,
@@ -85,6 +90,7 @@ class Sandbox:
             # Bubblewrap installs it itself.
             "filter": None if self.command.bubblewrap else self.command.filter_program.hex(),
             "parent": self.parent,
+            "readable": self.readable,
         }
         ending = await run_confined(
             self.command, json.dumps(asked).encode(), seconds=seconds, most=OUTPUT, errors=errors
@@ -139,9 +145,10 @@ async def probe(*, limited_allowed: bool = False) -> Isolation:
         return Isolation("not run", None, why, remedy)
     trouble = ""
     for python in _interpreters():
-        found, trouble = await _try_all(_limiting(python, program))
+        found, said = await _try_all(_limiting(python, program))
         if found is not None:
             return Isolation("limited", found, why, remedy, python)
+        trouble = trouble or said
     return Isolation("not run", None, f"{why}; nor can code be limited: {trouble}", remedy)
 
 
@@ -166,7 +173,7 @@ def _child_program() -> str:
 
 def _isolating(bubblewrap: str, python: str, program: bytes) -> list[Sandbox]:
     real = Path(python).resolve()
-    library = real.parent.parent / "lib"
+    library = _library(python)
     argv = [
         *(bubblewrap, "--unshare-all", "--die-with-parent", "--new-session", "--clearenv"),
         *("--cap-drop", "ALL"),
@@ -203,7 +210,37 @@ def _hidden(bound: list[Path]) -> list[str]:
 
 def _limiting(python: str, program: bytes) -> list[Sandbox]:
     argv = (python, "-I", "-S", "-B", "-c", _child_program())
-    return [Sandbox(Command(argv, False, program, uid), os.getpid()) for uid in _users()]
+    readable = _readable(python)
+    return [Sandbox(Command(argv, False, program, uid), os.getpid(), readable) for uid in _users()]
+
+
+def _readable(python: str) -> dict[str, bool]:
+    """What an interpreter needs; no packages, ddtui among them. See Sandbox."""
+    found = {"/etc/ld.so.cache": True}
+    for root in {Path(each).resolve() for each in (*_SYSTEM, _library(python))}:
+        for each in _inside(root):
+            if each.name.startswith("python3") and each.is_dir():
+                found[str(each)] = False
+                found |= {str(part): True for part in _inside(each) if part.name not in _PACKAGES}
+            else:
+                found[str(each)] = True
+    package = Path(_PACKAGE)
+    return {
+        path: whole
+        for path, whole in found.items()
+        if not (whole and package.is_relative_to(Path(path).resolve()))
+    }
+
+
+def _inside(folder: Path) -> list[Path]:
+    try:
+        return list(folder.iterdir())
+    except OSError:
+        return []
+
+
+def _library(python: str) -> Path:
+    return Path(python).resolve().parent.parent / "lib"
 
 
 async def _try_all(candidates: list[Sandbox]) -> tuple[Sandbox | None, str]:
@@ -240,6 +277,9 @@ def check(isolated, oldest, memory, unseen):
     must_fail("the memory limit", MemoryError, lambda: bytearray(memory))
     must_fail("the network", OSError, socket.socket)
     must_fail("files", OSError, lambda: os.close(os.open("/check", os.O_WRONLY | os.O_CREAT)))
+    must_fail("reading", OSError, lambda: os.close(os.open("/etc/passwd", os.O_RDONLY)))
+    must_fail("folders", OSError, lambda: os.listdir("/etc"))
+    must_fail("ddtui's files", OSError, lambda: os.open(unseen[-1], os.O_RDONLY))
     if os.getuid() == 0:
         open_walls.append("root")
     if list(sys.version_info[:2]) < oldest:
@@ -254,7 +294,7 @@ def check(isolated, oldest, memory, unseen):
 
 async def _trouble(sandbox: Sandbox) -> str:
     """Try every wall from inside; what is wrong, or nothing."""
-    unseen = ["/proc", "/etc", "/tmp", "/var", "/dev", f"{_PACKAGE}/bench"]  # noqa: S108
+    unseen = ["/proc", "/etc", "/tmp", "/var", "/dev", f"{_PACKAGE}/bench/sandbox.py"]  # noqa: S108
     call = [sandbox.command.bubblewrap, list(_OLDEST), MEMORY, unseen]
     try:
         ending = await sandbox.run(_CHECK, "check", [call], errors=True)

@@ -143,6 +143,10 @@ _OPENING = {"open": (_Calls(2, None), 1), "openat": (_Calls(257, 56), 2)}
 """With the argument that has the flags."""
 _LIMITING = _Calls(302, 261)
 """prlimit64: of the process itself only (0)."""
+_SELF = _Calls(157, 167)
+"""prctl."""
+_WITH_PARENT = 1
+"""PR_SET_PDEATHSIG: code could outlive the process that is to end it."""
 _CONTROL = _Calls(72, 25)
 """fcntl."""
 _OWNERS = (8, 10, 15)
@@ -169,6 +173,7 @@ def filter_program(machine: str | None = None) -> bytes | None:
     for calls, argument in _OPENING.values():
         denied.by_argument(calls, argument, [(_ANY_BIT, _WRITING)], errno.EROFS)
     denied.by_argument(_CONTROL, 1, [(_EQUAL, each) for each in _OWNERS], errno.EPERM)
+    denied.by_argument(_SELF, 0, [(_EQUAL, _WITH_PARENT)], errno.EPERM)
     denied.by_argument(_LIMITING, 0, [(_AT_LEAST, 1)], errno.EPERM)
     denied.add(_RETURN, _ALLOW)
     return bytes(denied.program)

@@ -100,6 +100,7 @@ def attempts():
         "msgget": (0, 0o1600), "semget": (0, 1, 0o1600), "inotify_init": (),
         "process_vm_readv": (os.getppid(), 0, 0, 0, 0, 0), "mq_open": (b"/x", 0o102, 0o600, 0),
         "pivot_root": (b"/", b"/"), "fanotify_init": (0, 0), "sethostname": (b"x", 1),
+        "prctl": (1, 0, 0, 0, 0),
     }.items():
         def call():
             if getattr(libc, name)(*arguments) < 0:
@@ -144,6 +145,57 @@ async def test_no_call_leads_out(sandbox: Sandbox, victim: Path) -> None:
     assert {each.name: each.read_text() for each in sorted(victim.parent.iterdir())} == {
         "victim": "whole"
     }
+
+
+_READING = r"""
+import glob, os, sys
+def solve(x):
+    found = []
+    for path in (VICTIM, "/etc/passwd", "/proc/self/environ", "/proc/%d/environ" % os.getppid(),
+            "/proc/%d/cmdline" % os.getppid(), "/proc/self/maps", "/dev/null", "/dev/tty", "/",
+            PACKAGE, *glob.glob(PACKAGE + "/bench/tasks/*"), sys.executable):
+        try:
+            os.close(os.open(path, os.O_RDONLY))
+        except OSError:
+            continue
+        found.append(path)
+    return found
+"""
+
+
+async def test_no_file_but_the_interpreter_s_can_be_opened(sandbox: Sandbox, victim: Path) -> None:
+    """The tests that it should pass among them, and what its user could read."""
+    package = str(Path(sandbox_module.__file__).parent.parent)
+    code = _READING.replace("VICTIM", repr(str(victim))).replace("PACKAGE", repr(package))
+    opened = json.loads(await returned(code, sandbox))["value"]
+    # Bubblewrap's root has nothing but folders on the way to the interpreter.
+    argv = sandbox.command.argv
+    python = argv[argv.index("-I") - 1]
+    assert set(opened) <= ({"/", python} if sandbox.command.bubblewrap else set())
+
+
+async def test_whole_library_can_be_used(sandbox: Sandbox) -> None:
+    code = """
+import importlib
+def solve(x):
+    for name in ("heapq", "decimal", "dataclasses", "hashlib", "asyncio", "ctypes", "lzma", "ssl",
+            "unittest", "email", "xml.etree.ElementTree", "zoneinfo", "encodings.idna", "csv"):
+        importlib.import_module(name)
+    return "all"
+"""
+    assert await returned(code, sandbox) == b'{"value": "all"}\n'
+
+
+async def test_without_landlock_nothing_is_run_with_limits_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    without = sandbox_module._child_program().replace("444, 445, 446", "4444, 4444, 4444")
+    monkeypatch.setattr(sandbox_module, "_child_program", lambda: without)
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    isolation = await sandbox_module.probe(limited_allowed=True)
+    assert (isolation.level, isolation.sandbox) == ("not run", None)
+    assert "the kernel's Landlock" in isolation.why
+    assert "bubblewrap" in isolation.remedy
 
 
 async def test_no_way_of_32_bits_leads_around_the_filter(isolated: Sandbox) -> None:

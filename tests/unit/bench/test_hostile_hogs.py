@@ -171,6 +171,8 @@ _HOGS = {
 @pytest.mark.parametrize("name", _HOGS)
 async def test_hogs_are_ended(sandbox: Sandbox, name: str) -> None:
     code, verdict = _HOGS[name]
+    if name == "a program in its place" and not sandbox.command.bubblewrap:
+        verdict = Verdict.ERROR  # it is refused
     # What is ended by its time alone need not take long here.
     seconds = 1.0 if verdict is Verdict.TIMEOUT else 20.0
     found = await judged(textwrap.dedent(code), sandbox, seconds=seconds)
