@@ -18,6 +18,7 @@ from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.snapshot import Snapshot
 from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
+from ddtui.ui.aftermath import Aftermath
 from ddtui.ui.control_desk import LOOK_INTERVAL, ControlDesk
 from ddtui.ui.driver import TerminalDriver
 from ddtui.ui.glyphs import ASCII, UNICODE
@@ -107,7 +108,8 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self._queue_look: Worker[None] | None = None
         self._closing_down = False
         super().__init__(driver_class=TerminalDriver)
-        self._in_turn = InTurn(self, super().on_event)
+        self._in_turn = InTurn(self, self._pass_on)
+        self._aftermath = Aftermath()
         self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
         self.queue_desk = None if queue is None else self._queue_desk(queue)
@@ -191,6 +193,19 @@ class DdtuiApp(App[object], inherit_bindings=False):
             await self._in_turn.take(event)
         else:
             await super().on_event(event)
+
+    async def _pass_on(self, event: Typed) -> None:
+        """Give what was typed to Textual, unless it was meant for a question that has closed."""
+        key = event.key if isinstance(event, events.Key) else ""
+        screen = self.screen_stack[-1] if self.screen_stack else None
+        if isinstance(screen, ConfirmScreen | WaitingScreen):
+            word = isinstance(screen, ConfirmScreen) and bool(screen.words.typed)
+            self._aftermath.asked(event.time, word=word)
+        elif self._aftermath.swallows(key, event.time):
+            if self._aftermath.worth_telling():
+                self.notify("Keys right after the question did nothing", markup=False)
+            return
+        await super().on_event(event)
 
     # ---- painting ---------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from textual.worker import Worker
 from ddtui.core.clock import Clock
 from ddtui.ui import questions
 from ddtui.ui.ink import Ink, Row, wrapped
-from ddtui.ui.screens.confirm import ConfirmScreen, Words
+from ddtui.ui.screens.confirm import CANCEL, ConfirmScreen, Words
 from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.source import ControlProblem
 
@@ -122,6 +122,8 @@ class Asking:
         def answered(answer: bool | None) -> None:
             if answer:
                 yes()
+            elif words.action and words.cancel == CANCEL:
+                self._app.notify("Cancelled: nothing was done", markup=False)
 
         screen = ConfirmScreen(words, unasked=unasked, clock=self._key_clock)
         self._app.push_screen(screen, answered)

@@ -20,6 +20,8 @@ from ddtui.ui.ink import Row, rows_text
 from ddtui.ui.screens.modal import Modal
 
 _SCROLL = {"up": -1, "down": 1, "pageup": -8, "pagedown": 8, "home": -1_000, "end": 1_000}
+CANCEL = "Cancel"
+"""The button that leaves all as it is."""
 _TURN = 0.02
 """Seconds between two looks whether keys still wait for their turn."""
 Body = Callable[[int], Sequence[Row]]
@@ -40,7 +42,7 @@ class Words:
     """A word that must be typed before the button works; empty for none."""
     refuse: str = ""
     """The word on a button that says no for good, where cancelling only puts it off."""
-    cancel: str = "Cancel"
+    cancel: str = CANCEL
 
 
 class ConfirmScreen(Modal[bool | None]):
@@ -206,8 +208,8 @@ class ConfirmScreen(Modal[bool | None]):
         if self._copies:
             return "y copies this"
         if not self.deliberation.word_given:
-            return f"type {self.words.typed} first: enter does nothing until then"
-        return "tab steps to a button, enter presses it, esc does neither"
+            return f"type {self.words.typed} first; enter and esc: {self.words.cancel}"
+        return f"tab steps to a button, enter presses it; esc: {self.words.cancel}"
 
     @property
     def _copies(self) -> bool:
