@@ -51,7 +51,7 @@ def start_words(plan: RunPlan, snapshot: Snapshot, now: float) -> Words:
         rows += [Row(), *_next_rows(going_on, view, width)]
         sources = view.eta.sources if view.eta is not None else ()
         rows += [Row()] * bool(sources)
-        return [*rows, *(Row(source, Ink.LABEL).cut(width) for source in sources)]
+        return [*rows, *(row for each in sources for row in wrapped(each, width, Ink.LABEL))]
 
     action = "" if plan.holder else "Start"
     return Words(

@@ -258,7 +258,7 @@ def what_row(experiment: Experiment, view: QueueView, room: int, *, marked: bool
     load = Row() if leg is None or not leg.loads else Row("load, ", Ink.WARN)
     words = "measured already" if experiment.reused else plan_words(experiment)
     if load.width + len(words) > room:
-        words = words.removeprefix("plan ")
+        words = _whole(words.removeprefix("plan "), room - load.width)
     return load.add(words, Ink.LABEL)
 
 
@@ -275,11 +275,14 @@ def _running_row(experiment: Experiment, view: QueueView, room: int) -> Row:
 
 
 def _progress_row(progress: Progress, room: int) -> Row:
-    """How far it is, in as many whole words as fit."""
-    words = progress_words(progress)
+    return Row(_whole(progress_words(progress), room), Ink.BUSY)
+
+
+def _whole(words: str, room: int) -> str:
+    """As many parts of a list as fit, each one whole."""
     while len(words) > room and ", " in words:
         words = words.rpartition(", ")[0]
-    return Row(words, Ink.BUSY)
+    return words
 
 
 def plan_words(experiment: Experiment) -> str:

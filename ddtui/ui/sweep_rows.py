@@ -52,7 +52,9 @@ def worked_rows(worked: Worked, width: int, glyphs: Glyphs) -> list[Row]:
         row.add(" (a guess)", Ink.WARN)
     if worked.before:
         row.add(f", after {worked.before} that wait already", Ink.LABEL)
-    rows = [row.cut(width), *(Row("  ").add(each, Ink.LABEL).cut(width) for each in eta.sources)]
+    rows = [row.cut(width)]
+    for source in eta.sources:
+        rows += wrapped(source, width, Ink.LABEL, indent=2)
     if worked.reusable:
         used = sum(each.measured is not None for each in runs)
         told = f"{used} of them taken over" if used else "^r takes that over"

@@ -26,6 +26,7 @@ from tests.ui.control_world import (
     plan_of,
     running,
 )
+from tests.ui.queue_world import FULL, StillQueue
 from tests.ui.scenes import NOW, SCENES
 
 WORD = UNIT.removesuffix(".service")
@@ -229,6 +230,18 @@ async def test_a_running_one_is_shown_on_both_screens(size: tuple[int, int]) -> 
             if key != "2":
                 await until(operator, shows(operator, "releasing"))
                 await until(operator, shows(operator, "still held"))
+
+
+async def test_one_made_for_an_experiment_is_called_by_it() -> None:
+    control = FakeControl()
+    control.reconfiguration = replace(running(), preset="")
+    at_it = replace(FULL.experiments[0], change=control.reconfiguration.id)
+    queue = StillQueue(replace(FULL, experiments=(at_it, *FULL.experiments[1:])))
+    async with operating("loading", control, queue=queue) as operator:
+        assert "Experiment budget 12 topk 4" in operator.text()
+        queue.made = FULL  # another one runs
+        operator.app.paint()
+        await until(operator, lambda: "Experiment budget 12 topk 4" not in operator.text())
 
 
 async def test_the_eta_of_the_load_is_shown() -> None:

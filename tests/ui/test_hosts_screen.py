@@ -72,6 +72,14 @@ async def test_an_open_host_that_is_not_configured_is_listed() -> None:
         assert rows(app)[0].startswith("▸ gpu7")
 
 
+async def test_the_name_of_a_host_that_is_not_configured_is_whole() -> None:
+    """Its column was as wide as the configured names."""
+    app = HostsApp("a-long-alias-of-a-host")
+    async with app.run_test(size=(100, 20)) as pilot:
+        await pilot.pause()
+        assert rows(app)[0].startswith("▸ a-long-alias-of-a-host  ")
+
+
 async def test_choosing_another_host_ends_the_app_with_its_name() -> None:
     app = HostsApp()
     async with app.run_test() as pilot:

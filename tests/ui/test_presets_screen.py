@@ -133,6 +133,13 @@ async def test_filter() -> None:
         assert len(options.options) == len(PRESETS) + 1
 
 
+async def test_a_filter_that_no_preset_passes_says_so() -> None:
+    async with operating("live") as operator:
+        await operator.press("4", "/", *"zzz")
+        await until(operator, shows(operator, "no preset passes the filter"))
+        assert "working out" not in operator.text()
+
+
 async def test_why_there_is_no_plan() -> None:
     control = FakeControl()
     control.problem = ControlProblem("the host does not answer", "try again")

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, Match
 from ddtui.core.sweep import CONTROL
 from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.queue_questions import start_words
-from ddtui.ui.queue_rows import line, noted, who_row
+from ddtui.ui.queue_rows import head_rows, heading, line, noted, who_row
 from ddtui.ui.queue_short_rows import line_row
 from ddtui.ui.queue_source import RunPlan, RunView
 from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment
@@ -42,6 +43,18 @@ def test_a_narrow_table_has_no_column_of_notes() -> None:
 def test_a_disturbed_measurement_is_marked_once_at_most(width: int) -> None:
     text = line(EXPERIMENTS[6], None, FULL, width, UNICODE).text
     assert text.count("disturbed") == (1 if width >= 100 else 0)
+
+
+@pytest.mark.parametrize("width", [77, 80, 97, 120, 197])
+def test_no_count_and_no_column_is_cut_within_a_word(width: int) -> None:
+    counts = head_rows(FULL, NOW, width, UNICODE)[0].text
+    assert "…" not in counts
+    assert "1 running  3 pending  1 held  1 failed" in counts
+    assert ("3 ended" in counts) == ("2 done  1 cancelled" not in counts)
+    waiting = replace(EXPERIMENTS[1], plan=BenchPlan(prompts="coding", repeats=3))
+    for each in (RUNNING, EXPERIMENTS[1], waiting):
+        assert "…" not in line(each, 1, FULL, width, UNICODE).text
+    assert "…" not in heading(width).text
 
 
 def test_what_another_process_runs_is_told_as_far_as_the_store_knows() -> None:

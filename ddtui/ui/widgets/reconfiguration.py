@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
 from ddtui.ui import format as fmt
@@ -37,9 +38,19 @@ class ReconfigurationPanel(Panel):
         view = shown.reconfiguration
         if view is None:
             return Drawing()
-        drawing = Drawing(title=title_row(view, shown.glyphs), note=time_row(view, shown))
+        title = title_row(_with_experiment(view, shown), shown.glyphs)
+        drawing = Drawing(title=title, note=time_row(view, shown))
         drawing.rows = fitting_rows(view, shown, width, height)
         return drawing
+
+
+def _with_experiment(view: ReconfigurationView, shown: Shown) -> ReconfigurationView:
+    """Named by the experiment that it is made for: one that goes on is in the queue."""
+    queue = shown.queue
+    if view.preset or view.experiment or queue is None or queue.running is None:
+        return view
+    running = queue.running
+    return replace(view, experiment=running.title) if running.change == view.id else view
 
 
 def title_row(view: ReconfigurationView, glyphs: Glyphs) -> Row:
