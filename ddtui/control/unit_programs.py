@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from ddtui.collect.programs import HEARTBEAT_LIMIT, PREAMBLE
 from ddtui.control.rights import MKDIR, MV, SYSTEMCTL, TEE
+from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.hosts.base import Program
 
 _SCOPE = """
@@ -17,10 +18,11 @@ if [ "$scope" = user ]; then
   ctl="systemctl --user"; folder=$HOME/.config/systemd/user/$unit.d
 else ctl=systemctl; folder=/etc/systemd/system/$unit.d
 fi
-file=$folder/50-ddtui.conf
+own=DROP_IN_NAME
+file=$folder/$own
 plainly() { [ "$scope" = user ] || [ "$UID" = 0 ]; }
 root() { if plainly; then "$@"; else sudo -n "$@"; fi; }
-"""
+""".replace("DROP_IN_NAME", DROP_IN_NAME)
 
 _CLOSED = """
 may() { plainly || sudo -n -l "$@" >/dev/null 2>&1 </dev/null; }
@@ -86,7 +88,7 @@ for place in "${places[@]}"; do
   for name in "${names[@]}"; do
     for path in "$place/systemd/$scope/$name"/*.conf; do
       # of files of one name, systemd takes the one of the first place
-      case ${path##*/} in 50-ddtui.conf|'*.conf') continue ;; esac
+      case ${path##*/} in "$own"|'*.conf') continue ;; esac
       case "$read_in" in *" ${path##*/} "*) continue ;; esac
       [ -f "$path" ] && [ -s "$path" ] || continue
       read_in="$read_in${path##*/} "; each unread "$path"
@@ -198,11 +200,11 @@ cat > "$d/new"
 out=$($ctl show --no-pager -p FragmentPath,DropInPaths -- "$unit"); nl=$'\\n'; out=$nl$out
 path=${out#*"${nl}FragmentPath="}; path=${path%%"$nl"*}
 [ -r "$path" ] || { echo "@absent $path"; exit 0; }
-cp -- "$path" "$d/$unit"; cp -- "$d/new" "$d/$unit.d/50-ddtui.conf"
+cp -- "$path" "$d/$unit"; cp -- "$d/new" "$d/$unit.d/$own"
 paths=${out#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
 for path in $paths; do
   case ${path##*/} in
-    50-ddtui.conf) ;;
+    "$own") ;;
     *.conf) cp -- "$path" "$d/$unit.d/" 2>/dev/null ;;
   esac
 done
@@ -213,7 +215,7 @@ said=$(verify $only); rc=$?
 case $said in *"unrecognized option"*) only=; said=$(verify); rc=$? ;; esac
 echo "@folder $d"; echo "@status $rc"; printf '%s\\n' "$said"
 [ "$rc" != 0 ] || exit 0
-rm -- "$d/$unit.d/50-ddtui.conf"
+rm -- "$d/$unit.d/$own"
 [ ! -r "$file" ] || cp -- "$file" "$d/$unit.d/"
 echo "@before"; verify $only; exit 0
 """,

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ddtui.control.unit_command import drop_in_path
 from ddtui.core.clock import Clock
 from ddtui.demo.config import ArgumentsRefused, EngineConfig, parse
 from ddtui.demo.engine import EngineState, SimulatedEngine
@@ -191,9 +192,8 @@ class Unit:
         """`systemctl restart`; `arguments` first replace the flags of the unit's command line."""
         if arguments is not None:
             head = [word for word in self.command[:3] if not word.startswith("--")]
-            folder = f"/etc/systemd/system/{self.name}.d"
             text = f"[Service]\nExecStart=\nExecStart={shlex.join([*head, *arguments])}\n"
-            self.files[f"{folder}/50-ddtui.conf"] = text
+            self.files[drop_in_path("system", self.name)] = text
             self.daemon_reload()
         await self.stop()
         self.start()
