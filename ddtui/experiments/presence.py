@@ -191,6 +191,7 @@ async def sole_runner(host: Host, token: str, text: str) -> AsyncIterator[asynci
             except LockHeld as error:
                 raise RunnerHeld(error.holder, host.name) from None
 
+    token = "-".join(token.split())  # the host's file has a blank behind it
     keeping = asyncio.create_task(keep(), name="runner lock")
     try:
         await asyncio.wait({keeping, first}, return_when=asyncio.FIRST_COMPLETED)

@@ -208,7 +208,7 @@ class RunWorld(ChangeWorld):
                 bench=bench, code=code, prompts_hash=lambda plan: plan.prompts, requests=requests
             ),
             who="ada@desk",
-            runner=uuid.uuid4().hex,
+            runner=f"ada@desk {uuid.uuid4().hex}",
         )
 
     def runner(self, **options: Any) -> Runner:

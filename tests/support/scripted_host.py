@@ -130,9 +130,12 @@ class ScriptedHost:
         ended = asyncio.Event()
         self._streams.append(ended)
         machine = self.machine
-        key, token, text = args
-        holder = machine.locks.get(key) or (token, text)
-        mine = holder[0] == token
+        key, *words = args
+        # As in the host's file: a token ends at the first blank.
+        token, _, text = " ".join(words).partition(" ")
+        held = machine.locks.get(key)
+        holder = held or (token, text)
+        mine = held is None or held[0] == words[0]
         if mine:
             machine.locks[key] = (token, text)
         try:
