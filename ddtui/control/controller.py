@@ -411,8 +411,10 @@ class Controller:
         await self._check_rights(self._actions_of())
 
     async def _check_rights(self, actions: UnitActions) -> None:
-        if missing := (await actions.rights()).missing:
-            raise RightMissing(f"sudo does not allow what changing {actions.unit} takes", missing)
+        found = await actions.rights()
+        if found.missing:
+            what = found.why or f"sudo does not allow what changing {actions.unit} takes"
+            raise RightMissing(what, found.missing)
 
     async def _begin(
         self,

@@ -57,6 +57,8 @@ class Rights(msgspec.Struct, frozen=True):
 
     missing: tuple[str, ...] = ()
     """Lines for sudoers that are missing."""
+    why: str = ""
+    """Why nothing is allowed at all; empty where single commands are missing."""
     unknown: str = ""
     """Why sudo does not tell what it allows, in its own words; empty where it does."""
 
@@ -129,6 +131,11 @@ class UnitActions:
             )
             if uid == "0":
                 return Rights()
+            if "@none" in lines:
+                return Rights(
+                    tuple(rights.sudoers_line(user, each) for each in commands),
+                    why="sudo is not installed on the host",
+                )
             listing = [each.removeprefix("@rule ") for each in lines if each.startswith("@rule ")]
             wants = {each: rights.wants_password(listing, each) for each in commands}
             untold = [each for each in commands if wants[each] is None]
@@ -223,6 +230,8 @@ class UnitActions:
             }.get(what, [f"{rights.SYSTEMCTL} {what} {self.unit}"])
             user = self._login or _user(said)
             lines = [rights.sudoers_line(user, each) for each in command]
+            if rights.wants_terminal(said):
+                lines = [rights.without_terminal(user)]
             return RightMissing(f"no right to {what} for {self.unit}: {said}", lines)
         return ActionFailed(f"{what} of {self.unit} failed: {said}")
 

@@ -42,6 +42,16 @@ def sudoers_line(user: str, command: str) -> str:
     return f"{user} ALL=(root) NOPASSWD: {escaped(command)}"
 
 
+def without_terminal(user: str) -> str:
+    """The line that lets a user run sudo without a terminal: ddtui's programs have none."""
+    return f"Defaults:{user} !requiretty"
+
+
+def wants_terminal(said: str) -> bool:
+    """Whether sudo refuses for want of a terminal (`requiretty`), by its own words."""
+    return "must have a tty" in said
+
+
 def way_out(lines: Sequence[str]) -> str:
     """What to do on the host so that these lines are granted."""
     return "\n".join([f"on the host, with `sudo visudo -f {SUDOERS_FILE}`, add:", *lines])

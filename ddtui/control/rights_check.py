@@ -41,7 +41,9 @@ def _findings(unit: str, found: Rights) -> tuple[Finding, ...]:
             Finding(
                 Level.ERROR,
                 "right-missing",
-                f"sudo does not allow what changing {unit} takes:"
+                f"{found.why}, and changing {unit} takes {every} commands as root"
+                if found.why
+                else f"sudo does not allow what changing {unit} takes:"
                 f" {len(found.missing)} of {every} commands",
                 "they run as root, and nobody is there to type a password",
                 rights.way_out(found.missing),

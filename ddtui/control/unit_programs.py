@@ -279,6 +279,9 @@ set -f
 echo "@user $(id -un) $UID"
 why=
 if [ "$UID" = 0 ]; then :
+elif ! command -v sudo >/dev/null; then
+  echo "@none"
+  for command in "$@"; do echo "@missing $command"; done
 elif [ $# = 0 ]; then
   sudo -n -l 2>/dev/null </dev/null | while IFS= read -r line; do echo "@rule $line"; done
 else
@@ -301,7 +304,8 @@ echo "@end"
 """Arguments: commands, or none. Without, prints the lines of `sudo -n -l` behind `@rule`. Else
 `@missing COMMAND` for each that sudo says that it does not allow (whether it would want a password
 for one that it allows, it does not say), and `@unknown WHY` where it did not answer, after which
-it is asked for no more. Nothing is run as root. Prints `@user NAME UID` first."""
+it is asked for no more; `@none` where there is no sudo. Nothing is run as root. Prints `@user NAME
+UID` first."""
 
 LOCK = Program(
     "ddtui:lock",

@@ -111,7 +111,8 @@ async def _on_host(source: Watched, printer: Printer) -> None:
         return engine.check_snapshot(snapshot)
 
     printer.show(await bounded("sources", watch))
-    unit = settings.unit or (seen[0].unit.name if seen and seen[0].unit else "")
+    # By the name that systemd has for it: an alias has other rights.
+    unit = (seen[0].unit.name if seen and seen[0].unit else "") or settings.unit or ""
     if found and unit:
         printer.show(await bounded("rights to act", partial(_rights, source, found[0], unit)))
     else:

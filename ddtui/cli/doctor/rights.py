@@ -6,7 +6,14 @@ import re
 
 from ddtui.cli.doctor.check import Check, ok, warn
 from ddtui.cli.doctor.facts import Facts
-from ddtui.control.rights import SUDOERS_FILE, commands_for, granted, sudoers_line
+from ddtui.control.rights import (
+    SUDOERS_FILE,
+    commands_for,
+    granted,
+    sudoers_line,
+    wants_terminal,
+    without_terminal,
+)
 from ddtui.control.unit_programs import RIGHTS
 from ddtui.hosts.base import Host, HostError
 
@@ -36,6 +43,8 @@ def check_rights(facts: Facts, missing: set[str], *, unit: str, user_unit: bool)
         return ok(name, "logged in as root")
     wanted = commands_for(unit)
     lacking = [each for each in wanted if each in missing]
+    if any(map(wants_terminal, facts.all("sudo_rule"))):
+        return _lacking(name, "sudo wants a terminal", [without_terminal(user)])
     if not facts.one("sudo"):
         detail = "sudo is not installed"
     elif lacking:
@@ -48,7 +57,10 @@ def check_rights(facts: Facts, missing: set[str], *, unit: str, user_unit: bool)
         )
     if not lacking:
         return ok(name, f"sudo allows all {len(wanted)} commands for {unit} without a password")
-    lines = [sudoers_line(user, each) for each in lacking]
+    return _lacking(name, detail, [sudoers_line(user, each) for each in lacking])
+
+
+def _lacking(name: str, detail: str, lines: list[str]) -> Check:
     return warn(
         name,
         f"{detail}; watching works without, changing the unit's configuration needs them",

@@ -20,11 +20,14 @@ class NoSudo:
 
     name = "ct200"
 
+    def __init__(self, said: str = "sudo: a password is required") -> None:
+        self.said = said
+
     async def run(self, program: Program, *_args: str, **_: object) -> Completed:
         """See Host."""
         if program.label == "ddtui:unit-files":
             return Completed(0, b"@user ops 1000 /home/ops\n@end\n", b"")
-        return Completed(1, b"", b"sudo: a password is required\n")
+        return Completed(1, b"", self.said.encode())
 
 
 async def test_the_lines_name_the_login_and_stay_lines() -> None:
@@ -52,3 +55,12 @@ async def test_the_lines_name_the_login_and_stay_lines() -> None:
     )
     shown = [line.strip() for line in record_lines(record, Paint())]
     assert [line for line in shown if line in lines] == list(lines)
+
+
+async def test_where_sudo_wants_a_terminal_rules_are_not_what_is_missing() -> None:
+    host = NoSudo("sudo: sorry, you must have a tty to run sudo")
+    actions = UnitActions(cast(Host, host), "system", UNIT)
+    await actions.read()
+    with pytest.raises(RightMissing) as caught:
+        await actions.write("[Service]\n", "")
+    assert caught.value.lines == ("Defaults:ops !requiretty",)

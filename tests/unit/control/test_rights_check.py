@@ -58,6 +58,17 @@ def test_a_missing_right_blocks_the_plan_and_names_its_line() -> None:
     in_virtual_time(work())
 
 
+def test_a_host_without_sudo_is_told_as_such() -> None:
+    async def work() -> None:
+        world = ChangeWorld(Script(rights="@none\n"))
+        (error,) = await found(await ready(world))
+        assert error.level is Level.ERROR
+        assert error.text.startswith("sudo is not installed on the host")
+        assert sudoers_line("ops", STOP) in error.remedy.splitlines()
+
+    in_virtual_time(work())
+
+
 def test_what_changes_nothing_and_what_is_not_to_be_applied_needs_no_right() -> None:
     async def work() -> None:
         world = ChangeWorld(Script(rights=MISSING))
