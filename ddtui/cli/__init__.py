@@ -13,6 +13,9 @@ def main() -> None:
     help) may not be writable either.
     """
     try:
+        from ddtui.cli import streams
+
+        streams.complete()  # before any file is opened
         from ddtui.cli.output import written
         from ddtui.cli.root import app
 

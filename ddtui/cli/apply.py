@@ -87,7 +87,7 @@ def apply(  # noqa: PLR0913, PLR0917
     was touched), 8 somebody else is changing the unit, 10 started (--no-wait). Ctrl+C stops nothing
     on the host: --resume carries the change on, and proves it.
     """
-    with told(context) as options:
+    with told(context, acts=True) as options:
         from ddtui.cli.reaching import Overrides
 
         overrides = Overrides(unit, user_unit)
@@ -155,7 +155,7 @@ def restart(
         asked = asked_on_terminal(yes, end_orphans)
         return await carried(lambda heard: control.restart(heard, asked=asked), wait=wait)
 
-    with told(context) as options:
+    with told(context, acts=True) as options:
         from ddtui.cli.reaching import Overrides
 
         _run(options, host, Overrides(unit, user_unit), work, as_json=as_json)
@@ -199,7 +199,7 @@ def rollback(  # noqa: PLR0913, PLR0917
             lambda heard: control.rollback(heard, asked=asked, force=force), wait=wait
         )
 
-    with told(context) as options:
+    with told(context, acts=True) as options:
         from ddtui.cli.reaching import Overrides
 
         _run(options, host, Overrides(unit, user_unit), work, as_json=as_json)

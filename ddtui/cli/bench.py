@@ -50,7 +50,7 @@ def bench(
     Exit status: 0 measured, 1 it could not be measured, 5 the engine is not ready and proved, 8
     somebody runs experiments on this host, 130 ended early.
     """
-    with told(context) as options:
+    with told(context, acts=True) as options:
         from ddtui.cli.reaching import Overrides
 
         set_up_log(debug=options.debug)

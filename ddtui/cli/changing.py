@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import sys
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from ddtui.cli.context import Options, host_of
@@ -15,6 +16,7 @@ from ddtui.cli.look import live_host
 from ddtui.cli.output import clean, say
 from ddtui.cli.preset_source import presets_for
 from ddtui.cli.reaching import Overrides
+from ddtui.cli.streams import typed_line
 from ddtui.config.paths import cache_folder
 from ddtui.control.controller import Controller, NotPossible
 from ddtui.control.host_actions import UnitActions
@@ -137,8 +139,32 @@ async def carried(
 ) -> ChangeRecord:
     """Carry a change to its end and tell its steps, or (not `wait`) until the engine starts.
 
-    Raises StartedOnly for the latter.
+    A terminal that is closed does not end it. Raises StartedOnly for the latter.
     """
+    with hangups_unheard():
+        return await _carried(change, wait=wait)
+
+
+@contextmanager
+def hangups_unheard() -> Iterator[None]:
+    """Have SIGHUP do nothing: half a change is worse than one that nobody watches.
+
+    It is no SIG_IGN, which programs that are started would have too.
+    """
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        yield
+        return
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    try:
+        yield
+    finally:
+        loop.remove_signal_handler(signal.SIGHUP)
+
+
+async def _carried(
+    change: Callable[[OnStep], Coroutine[Any, Any, ChangeRecord]], *, wait: bool
+) -> ChangeRecord:
     narration, started = Narration(), asyncio.Event()
     latest: list[ChangeRecord] = []
 
@@ -170,26 +196,9 @@ def can_ask() -> bool:
 
 async def ask(question: str, word: str = "y") -> bool:
     """Ask on the terminal; anything but the word (`y`: yes) is no."""
-    sys.stderr.write(question)
-    sys.stderr.flush()
-    answer = (await _typed_line()).strip().lower()
+    say(question, end="")
+    answer = (await typed_line()).strip().lower()
     return answer in {"y", "yes"} if word == "y" else answer == word
-
-
-async def _typed_line() -> str:
-    """A line of the terminal. No thread waits for it, so that Ctrl+C ends at once."""
-    loop = asyncio.get_running_loop()
-    line: asyncio.Future[str] = loop.create_future()
-
-    def readable() -> None:
-        if not line.done():
-            line.set_result(sys.stdin.readline())
-
-    loop.add_reader(sys.stdin.fileno(), readable)
-    try:
-        return await line
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
 
 
 async def confirmed(

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import msgspec
 import typer
 
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import clean, in_local_time, say
+from ddtui.cli.output import clean, in_local_time, say, unread
 from ddtui.config.api_key import ApiKeyError
 from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, find_host
@@ -50,21 +50,21 @@ def tell_hint(target: HostTarget) -> None:
 
 
 @contextmanager
-def told(context: typer.Context) -> Iterator[Options]:
+def told(context: typer.Context, *, acts: bool = False) -> Iterator[Options]:
     """Run a verb; what fails is told in one clear message and an exit status.
 
-    A traceback is shown only with --debug.
+    One that `acts`, not only looks, goes on to its end where nobody reads what it prints. A
+    traceback is shown only with --debug.
     """
     options = options_of(context)
     try:
-        yield options
+        with unread() if acts else nullcontext():
+            yield options
     except (typer.Exit, typer.Abort):
         raise
     except KeyboardInterrupt:
         say("interrupted")
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except BrokenPipeError:
-        raise
     except Exception as error:
         if options.debug:
             say(traceback.format_exc().rstrip())

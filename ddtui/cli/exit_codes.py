@@ -36,3 +36,8 @@ class ExitCode(enum.IntEnum):
         130,
         "ended by Ctrl+C; a change goes on where the host is: `--resume`; a queue: `ddtui run`",
     )
+    READER_GONE = (
+        141,
+        "whoever read the output has gone before its end; a change, a run or a measurement goes on"
+        " all the same, and its status tells how it ended",
+    )

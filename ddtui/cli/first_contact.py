@@ -7,6 +7,7 @@ import sys
 from asyncio import FIRST_COMPLETED
 
 from ddtui.cli.output import clean, say
+from ddtui.cli.streams import typed_line
 from ddtui.core.samples import LinkSample, LinkState
 from ddtui.hosts.base import Host, HostKeyUnknown, LinkDown, LinkRefused
 
@@ -78,9 +79,8 @@ async def accept(host: Host, unknown: HostKeyUnknown) -> None:
     say("Compare the fingerprint with one that you got from the host itself:")
     kind = next((kind for kind in ("ecdsa", "rsa") if kind in unknown.key_type), "ed25519")
     say(f"  ssh-keygen -lf /etc/ssh/ssh_host_{kind}_key.pub   (typed on the host)")
-    sys.stderr.write("Is it the same? Type yes to trust this key from now on: ")
-    sys.stderr.flush()
-    if (await _typed_line()).strip() != "yes":
+    say("Is it the same? Type yes to trust this key from now on: ", end="")
+    if (await typed_line()).strip() != "yes":
         raise LinkRefused(f"the key of {unknown.address} was not accepted", "nothing was recorded")
     from ddtui.hosts.ssh.host import SshHost
 
@@ -88,15 +88,3 @@ async def accept(host: Host, unknown: HostKeyUnknown) -> None:
         raise unknown
     host.accept_host_key(unknown.fingerprint)
     say(f"Recorded in {clean(unknown.known_hosts_file)}.")
-
-
-async def _typed_line() -> str:
-    """A line from the terminal. Waits in the loop, so that Ctrl+C ends it at once."""
-    loop = asyncio.get_running_loop()
-    typed = asyncio.Event()
-    loop.add_reader(sys.stdin.fileno(), typed.set)
-    try:
-        await typed.wait()
-    finally:
-        loop.remove_reader(sys.stdin.fileno())
-    return sys.stdin.readline()

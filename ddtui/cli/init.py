@@ -43,7 +43,7 @@ def init(
     ] = False,
 ) -> None:
     """Find the engine's unit; write the host's section."""
-    with told(context) as options:
+    with told(context, acts=True) as options:
         set_up_log(debug=options.debug)
         loaded = _loaded(options)
         target = find_host(loaded.config, host)

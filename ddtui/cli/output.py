@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import re
 import shutil
-import stat
 import sys
 import textwrap
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Any, TextIO
 
 import msgspec
 
+from ddtui.cli import streams
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.core import text as core_text
 
@@ -24,7 +24,8 @@ MAX_TEXT = 2_000
 """Most characters of one text from elsewhere."""
 
 _UTC = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
-_UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+_unread: ContextVar[set[str] | None] = ContextVar("unread", default=None)
+"""What was told of output that is lost, while something is done that outlives its readers."""
 _CODES = {"green": 32, "yellow": 33, "red": 31, "cyan": 36, "bold": 1, "dim": 2}
 
 
@@ -50,51 +51,52 @@ def _local(utc: str) -> str:
         return utc  # looks like a time, and is none
 
 
-def say(text: str) -> None:
-    """Narrate on standard error; to nobody once its terminal is gone."""
-    with _terminal_may_go(sys.stderr):
-        print(text, file=sys.stderr, flush=True)
+def say(text: str, end: str = "\n") -> None:
+    """Narrate on standard error. What cannot be written there is lost, and no reason to stop."""
+    streams.write(sys.stderr, text + end)
 
 
 def emit(text: str) -> None:
-    """Print data on standard output. Where that cannot be written, says so and exits.
+    """Print data on standard output. Where that is lost, a verb that only looks ends.
 
-    A terminal that is gone is no reason: what goes on is ended by SIGHUP, in good order.
+    What a verb does goes on (`unread`): its exit status tells how it ended, and the store has it.
     """
-    with written(), _terminal_may_go(sys.stdout):
-        print(text, flush=True)
+    lost = streams.write(sys.stdout, text + "\n")
+    if lost is None:
+        return
+    told = _unread.get()
+    if not lost.gone and (told is None or lost.why not in told):
+        _say_unwritable(lost.why)
+    if told is None:
+        raise SystemExit(int(ExitCode.READER_GONE if lost.gone else ExitCode.FAILED))
+    told.add(lost.why)
 
 
 @contextmanager
-def _terminal_may_go(stream: TextIO) -> Iterator[None]:
+def unread() -> Iterator[None]:
+    """Do something that goes on to its end where its output cannot be written, or is not read."""
+    before = _unread.set(set())
     try:
         yield
-    except OSError as error:
-        if error.errno != errno.EIO or not stat.S_ISCHR(os.fstat(stream.fileno()).st_mode):
-            raise
-        _to_nowhere(stream)
-
-
-def _to_nowhere(stream: TextIO) -> None:
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, stream.fileno())
-    os.close(nowhere)
+    finally:
+        _unread.reset(before)
 
 
 @contextmanager
 def written() -> Iterator[None]:
-    """Say what keeps standard output from being written, and exit; a closed pipe stays as it is.
-
-    What is still in its buffer is dropped, or the interpreter would complain of it again.
-    """
+    """For what is not printed by `emit`: say what keeps it from being written, and exit."""
     try:
         yield
     except OSError as error:
-        if error.errno not in _UNWRITABLE:
-            raise
-        say(f"error: cannot write the output: {error.strerror or error}")
-        _to_nowhere(sys.stdout)
+        _say_unwritable(error.strerror or str(error))
         raise SystemExit(int(ExitCode.FAILED)) from error
+    finally:
+        for stream in (sys.stdout, sys.stderr):
+            streams.write(stream, "")  # or the interpreter would complain of what is left in it
+
+
+def _say_unwritable(why: str) -> None:
+    say(f"error: cannot write the output: {why}")
 
 
 def emit_json(value: object) -> None:

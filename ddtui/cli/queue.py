@@ -72,7 +72,7 @@ def _opened(context: typer.Context, *, only_looks: bool = False) -> Iterator[_Op
 
     Of a misspelt host, what `only_looks` has to tell it itself.
     """
-    with told(context) as options:
+    with told(context, acts=not only_looks) as options:
         from ddtui.config.hosts import Reach, find_host
         from ddtui.control.controller import operator
         from ddtui.experiments.queue import Queue

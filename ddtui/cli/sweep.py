@@ -82,7 +82,7 @@ def sweep(  # noqa: PLR0913, PLR0917
     Exit status: 0 queued, or shown with --dry-run; 2 the sweep is wrong; 7 not confirmed, or all
     configurations are blocked.
     """
-    with told(context) as options:
+    with told(context, acts=True) as options:
         from ddtui.cli.reaching import Overrides
         from ddtui.cli.sweep_asked import Beside
 
@@ -146,12 +146,11 @@ class _Counter:
 
     def told(self, done: int, total: int) -> None:
         if self._on:
-            sys.stderr.write(f"\r{done} of {total} configurations are worked out")
-            sys.stderr.flush()
+            say(f"\r{done} of {total} configurations are worked out", end="")
 
     def end(self) -> None:
         if self._on:
-            sys.stderr.write("\r\x1b[K")
+            say("\r\x1b[K", end="")
 
 
 def _show(worked: Worked, *, as_json: bool, dry_run: bool) -> None:
