@@ -9,14 +9,16 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ddtui.cli.problems import problem_of
 from ddtui.core.clock import Clock, system_clock
-from ddtui.ui.results_source import Asked, Found, ResultsProblem
+from ddtui.ui.results_source import Asked, Found
+from ddtui.ui.source import ControlProblem
 
 if TYPE_CHECKING:
     from ddtui.core.measurement import Owner
     from ddtui.experiments.results import ResultsView
     from ddtui.experiments.results_files import Form
-    from ddtui.store import Store, StoreError
+    from ddtui.store import Store
 
 
 class StoredResults:
@@ -85,7 +87,7 @@ class StoredResults:
             version = store.experiments.version(self._host, simulated=self._simulated)
             return version + self._interrupted
         except StoreError as error:
-            raise _problem(error) from error
+            raise problem_of(error) from error
 
     def _read(self, asked: Asked) -> Found:
         from ddtui.experiments.choosing import ResultsError
@@ -109,9 +111,9 @@ class StoredResults:
                 concurrency=asked.concurrency,
             )
         except ResultsError as error:
-            raise ResultsProblem(error.what, error.remedy) from error
+            raise ControlProblem(error.what, error.remedy) from error
         except StoreError as error:
-            raise _problem(error) from error
+            raise problem_of(error) from error
         newest = sorted(queue, key=lambda each: each.created, reverse=True)
         return Found(view, tuple(dict.fromkeys(each.sweep for each in newest if each.sweep)))
 
@@ -131,10 +133,10 @@ def _there_already(view: ResultsView, form: Form, file: Path) -> list[Path]:
 
     try:
         if file.is_dir():
-            raise ResultsProblem("it is a folder: name a file in it")
+            raise ControlProblem("it is a folder: name a file in it")
         return [each for each in files_of(view, form, file) if each.is_file()]
     except OSError as error:
-        raise ResultsProblem(f"cannot be written: {error.strerror or error}") from error
+        raise ControlProblem(f"cannot be written: {error.strerror or error}") from error
 
 
 def _export(view: ResultsView, form: Form, file: Path, now: float) -> list[Path]:
@@ -144,9 +146,4 @@ def _export(view: ResultsView, form: Form, file: Path, now: float) -> list[Path]
         return write(view, form, file, now)
     except (OSError, ValueError) as error:
         why = error.strerror or str(error) if isinstance(error, OSError) else str(error)
-        raise ResultsProblem(f"cannot be written: {why}") from error
-
-
-def _problem(error: StoreError) -> ResultsProblem:
-    why = f": {error.why}" if error.why else ""
-    return ResultsProblem(f"{error.what}{why}", error.remedy)
+        raise ControlProblem(f"cannot be written: {why}") from error

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from ddtui.ui.results_source import Asked, Found, ResultsProblem, ResultsSource
+from ddtui.ui.results_source import Asked, Found, ResultsSource
+from ddtui.ui.source import ControlProblem
 
 REST = 4.0
 """Times that reading took last, which passes before it is read again: a queue that moves fast must
@@ -38,7 +39,7 @@ class ResultsReader:
         """Read with another baseline, sweep or concurrency.
 
         Raises:
-            ResultsProblem: It cannot be had; what was read before is kept.
+            ControlProblem: It cannot be had; what was read before is kept.
         """
         await self._read(asked)
 
@@ -50,13 +51,13 @@ class ResultsReader:
                 return False
             try:
                 await self._read(self.asked)
-            except ResultsProblem:
+            except ControlProblem:
                 if self.asked == Asked():
                     raise
                 # What it was compared with may be gone: the usual results are better than none.
                 await self._read(Asked())
             self._version, self.trouble = version, ""
-        except ResultsProblem as problem:
+        except ControlProblem as problem:
             self.trouble = f"{problem.what}. {problem.remedy}".strip()
             return self.trouble != before
         return True

@@ -12,15 +12,6 @@ from ddtui.experiments.results import ResultsView
 from ddtui.experiments.results_files import Form
 
 
-class ResultsProblem(Exception):
-    """Results cannot be had as asked for: `what`, and a `remedy` in words."""
-
-    def __init__(self, what: str, remedy: str = "") -> None:
-        super().__init__(what)
-        self.what = what
-        self.remedy = remedy
-
-
 class Asked(msgspec.Struct, frozen=True):
     """Which results are wanted; everything may be left to choose."""
 
@@ -39,7 +30,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class ResultsSource(Protocol):
-    """Measurements of one host. Methods raise ResultsProblem, and work off the event loop."""
+    """Measurements of one host. Methods raise ControlProblem, and work off the event loop."""
 
     async def version(self) -> int:
         """A number that grows whenever something of the results may have changed. Cheap."""

@@ -27,8 +27,8 @@ from ddtui.experiments.results import ResultsView, results_view
 from ddtui.experiments.results_files import Form
 from ddtui.store import Store
 from ddtui.ui.app import DdtuiApp
-from ddtui.ui.results_source import Asked, Found, ResultsProblem, ResultsSource
-from ddtui.ui.source import UiSettings
+from ddtui.ui.results_source import Asked, Found, ResultsSource
+from ddtui.ui.source import ControlProblem, UiSettings
 from tests.ui.control_world import FakeControl
 from tests.ui.scenes import HOSTILE, NOW, SceneSource
 
@@ -232,7 +232,7 @@ class GivenResults:
         self.now = 1
         self.go = asyncio.Event()
         self.go.set()
-        self.problem: ResultsProblem | None = None
+        self.problem: ControlProblem | None = None
         self.exported: list[Path] = []
 
     async def version(self) -> int:

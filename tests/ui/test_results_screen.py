@@ -14,11 +14,12 @@ from ddtui.cli.results_source import StoredResults
 from ddtui.experiments.results_files import Form, text_of
 from ddtui.store import Store
 from ddtui.ui.app import DdtuiApp
-from ddtui.ui.results_source import ResultsProblem, ResultsSource
+from ddtui.ui.results_source import ResultsSource
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.reading import ReadingScreen
 from ddtui.ui.screens.results import ResultsScreen
+from ddtui.ui.source import ControlProblem
 from ddtui.ui.widgets.prompt import Prompt
 from ddtui.ui.widgets.results_chart import Kind
 from tests.ui.control_keys import Operator, shows, until
@@ -378,7 +379,7 @@ async def test_keys_answer_while_results_are_being_read() -> None:
 async def test_trouble_is_told_and_what_was_read_stays() -> None:
     source = GivenResults()
     async with reading(source) as reader:
-        source.problem = ResultsProblem("the database is locked", "Wait for the other process.")
+        source.problem = ControlProblem("the database is locked", "Wait for the other process.")
         await until(reader, looked(reader, source, 1))
         await until(reader, shows(reader, "the database is locked. Wait for the other process."))
         assert len(reader.titles) == 9

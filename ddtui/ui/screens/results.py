@@ -20,13 +20,14 @@ from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.copying import copy_text
 from ddtui.ui.glyphs import glyphs_of
 from ddtui.ui.palette import keymap_of
-from ddtui.ui.results_source import Asked, ResultsProblem, ResultsSource
+from ddtui.ui.results_source import Asked, ResultsSource
 from ddtui.ui.screens import results_words as words
 from ddtui.ui.screens.built import built
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.reading import ReadingScreen
 from ddtui.ui.screens.results_choosing import ResultsChoosing
 from ddtui.ui.shown import Shown
+from ddtui.ui.source import ControlProblem
 from ddtui.ui.widgets.header import Header
 from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.prompt import Prompt
@@ -137,7 +138,7 @@ class ResultsScreen(ResultsChoosing):
         """Read otherwise; what is there stays where that cannot be."""
         try:
             await self._reader.ask(asked)
-        except ResultsProblem as problem:
+        except ControlProblem as problem:
             text = f"{problem.what}. {problem.remedy}" if problem.remedy else problem.what
             self.notify(text, severity="warning", markup=False)
         else:
@@ -320,7 +321,7 @@ class ResultsScreen(ResultsChoosing):
                 prompt.fault("nothing was written: it exists")
                 return
             written = await self._source.export(view, form, file)
-        except ResultsProblem as problem:
+        except ControlProblem as problem:
             prompt.fault(problem.what)
             return
         self._close_prompt()
