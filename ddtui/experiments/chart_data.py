@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Literal
 
 import msgspec
@@ -11,7 +11,7 @@ import msgspec
 from ddtui.core.measurement import Spread
 from ddtui.experiments.insights import runs_of
 from ddtui.experiments.intervals import usable
-from ddtui.experiments.knob_values import numeric, others, value_of, value_order
+from ddtui.experiments.knob_values import in_words, numeric, others, value_of, value_order
 from ddtui.experiments.results import ResultsView, Row
 
 MOST_KNOBS = 4
@@ -45,6 +45,8 @@ class Series(msgspec.Struct, frozen=True):
 
     label: str
     points: tuple[Point, ...]
+    holes: tuple[int, ...] = ()
+    """Places of points before which a value is missing here that another line has."""
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,8 +92,10 @@ class HeatMap(msgspec.Struct, frozen=True, kw_only=True):
     rows: tuple[str, ...]
     fields: tuple[Field, ...]
     """Only what was measured."""
-    best_of_others: bool = False
-    """Whether other knobs vary too, so that a field is the best of several rows."""
+    beside: str = ""
+    """The other knobs that vary, equal in all fields, in words."""
+    coupled: str = ""
+    """Knobs that change whenever one of the two does, and only then."""
     simulated: bool = False
     missing: str = ""
     """Which rows are in no field, and why; empty where all are."""
@@ -135,6 +139,7 @@ def knob_chart(view: ResultsView, knob: str, metric: Metric) -> Chart | None:
                 _point(_place(value_of(row.knobs, knob), categories), figure, row.title)
                 for row, figure in found
             ),
+            _holes([value_of(row.knobs, knob) for row, _ in found], values),
         )
         for run, found in runs
     ]
@@ -156,20 +161,19 @@ def knob_chart(view: ResultsView, knob: str, metric: Metric) -> Chart | None:
 
 
 def heat_map(view: ResultsView, x: str, y: str) -> HeatMap | None:
-    """tok/s per user over two knobs: of several rows in one field, the best.
+    """tok/s per user over two knobs, all others being equal: where most is measured, and the best.
 
     None where the knobs do not cross: a diagonal says no more than a line over one of them.
     """
-    if not crosses(view, x, y):
+    crossing = [each for each in _slices(view, x, y) if _crossed(each)]
+    if not crossing:
         return None
-    best: dict[tuple[str, str], tuple[float, str]] = {}
-    for row in view.rows:
-        figure = _figure(row, "user_rate")
-        if figure is not None:
-            place = (value_of(row.knobs, x), value_of(row.knobs, y))
-            best[place] = max(best.get(place, (0.0, "")), (figure.median, row.title))
-    columns = sorted({place[0] for place in best}, key=value_order)
-    rows = sorted({place[1] for place in best}, key=value_order)
+    chosen = max(crossing, key=lambda each: (len(each.fields), max(each.rates)))
+    columns = sorted({place[0] for place in chosen.fields}, key=value_order)
+    rows = sorted({place[1] for place in chosen.fields}, key=value_order)
+    elsewhere = [row for each in _slices(view, x, y) for row in each.rows if each != chosen]
+    hidden = [row for row in chosen.rows if all(row is not one for one in chosen.fields.values())]
+    works = {each.work for each in crossing}
     return HeatMap(
         name=_file_name(f"heat-{x}-{y}"),
         title=f"tok/s per user by {x} and {y} at concurrency {view.concurrency}",
@@ -179,25 +183,82 @@ def heat_map(view: ResultsView, x: str, y: str) -> HeatMap | None:
         columns=tuple(columns),
         rows=tuple(rows),
         fields=tuple(
-            Field(columns.index(place[0]), rows.index(place[1]), value, title)
-            for place, (value, title) in sorted(best.items())
+            Field(columns.index(place[0]), rows.index(place[1]), _rate(row), row.title)
+            for place, row in sorted(chosen.fields.items())
         ),
-        best_of_others=len(view.varying) > 2,
+        beside="; ".join(filter(None, (chosen.label, chosen.work if len(works) > 1 else ""))),
+        coupled=", ".join(_coupled(view, x, y)),
         simulated=view.simulated,
         missing=_missing(
-            {"it has no figure": [row for row in view.rows if _figure(row, "user_rate") is None]}
+            {
+                "something else differs": elsewhere,
+                "another row of the same knobs is drawn": hidden,
+                "it has no figure": [row for row in view.rows if row.user_rate is None],
+            }
         ),
     )
 
 
 def crosses(view: ResultsView, x: str, y: str) -> bool:
-    """Whether some value of each knob was measured with two values of the other."""
-    places = {
-        (value_of(row.knobs, x), value_of(row.knobs, y))
-        for row in view.rows
-        if _figure(row, "user_rate") is not None
-    }
+    """Whether some value of each knob was measured with two values of the other, else alike."""
+    return any(_crossed(each) for each in _slices(view, x, y))
+
+
+class _Slice(msgspec.Struct):
+    """Rows that differ in two knobs only."""
+
+    beside: tuple[tuple[str, str], ...]
+    work: str
+    rows: list[Row]
+    fields: dict[tuple[str, str], Row]
+    """The best row of each pair of values."""
+
+    @property
+    def label(self) -> str:
+        """What is equal, in words."""
+        return in_words(self.beside)
+
+    @property
+    def rates(self) -> list[float]:
+        """Of all fields."""
+        return [_rate(row) for row in self.fields.values()]
+
+
+def _slices(view: ResultsView, x: str, y: str) -> list[_Slice]:
+    found: dict[object, _Slice] = {}
+    coupled = _coupled(view, x, y)
+    free = [name for name in view.varying if name not in coupled]
+    for row in view.rows:
+        if row.user_rate is None:
+            continue
+        beside = others(row.knobs, y, [name for name, _ in others(row.knobs, x, free)])
+        each = found.setdefault((row.work, beside), _Slice(beside, row.work, [], {}))
+        each.rows.append(row)
+        place = (value_of(row.knobs, x), value_of(row.knobs, y))
+        if place not in each.fields or _rate(each.fields[place]) < _rate(row):
+            each.fields[place] = row
+    return list(found.values())
+
+
+def _coupled(view: ResultsView, x: str, y: str) -> list[str]:
+    """Knobs of which each value goes with one value of `x`, or of `y`, and the other way round."""
+    rows = [row.knobs for row in view.rows if row.user_rate is not None]
+
+    def together(one: str, other: str) -> bool:
+        pairs = {(value_of(knobs, one), value_of(knobs, other)) for knobs in rows}
+        return all(len({pair[side] for pair in pairs}) == len(pairs) for side in (0, 1))
+
+    free = [name for name in view.varying if name not in {x, y}]
+    return [name for name in free if together(name, x) or together(name, y)]
+
+
+def _crossed(rows: _Slice) -> bool:
+    places = rows.fields
     return all(len({place[side] for place in places}) < len(places) for side in (0, 1))
+
+
+def _rate(row: Row) -> float:
+    return 0.0 if row.user_rate is None else row.user_rate.median
 
 
 def pareto(view: ResultsView) -> Chart | None:
@@ -288,6 +349,12 @@ def _most_first(series: Sequence[Series], front: Sequence[Point] = ()) -> list[S
 
 def _figure(row: Row, metric: Metric) -> Spread | None:
     return row.user_rate if metric == "user_rate" else row.acceptance_length
+
+
+def _holes(own: Sequence[str], values: Sequence[str]) -> tuple[int, ...]:
+    """Places of values before which one of all `values` is missing, both in the same order."""
+    at = [values.index(value) for value in own]
+    return tuple(place for place, (one, other) in enumerate(pairwise(at), 1) if other - one > 1)
 
 
 def _place(value: str, categories: Sequence[str]) -> float:

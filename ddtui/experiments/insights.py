@@ -11,7 +11,7 @@ Rules of thumb are told with the figure that they rest on. Where they come from:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -112,8 +112,9 @@ def notes_on(
 def _returns(runs: Sequence[Run], margin: float) -> Iterator[Note]:
     """Where more of a knob brings no more; settings of which the same holds are told together."""
     found: dict[str, list[tuple[Run, str]]] = {}
+    values = {value_of(row.knobs, run.knob) for run in runs for row in run.rows}
     for run in runs:
-        if (told := _returns_of(run, margin)) is not None:
+        if (told := _returns_of(run, values, margin)) is not None:
             found.setdefault(told[0], []).append((run, told[1]))
     judged = sum(map(len, found.values()))
     for text, same in found.items():
@@ -126,8 +127,8 @@ def _returns(runs: Sequence[Run], margin: float) -> Iterator[Note]:
             yield Note("returns", f"{run.knob}: {text} ({where})")
 
 
-def _returns_of(run: Run, margin: float) -> tuple[str, str] | None:
-    """What holds for one run, and its figures."""
+def _returns_of(run: Run, values: Iterable[str], margin: float) -> tuple[str, str] | None:
+    """What holds for one run, and its figures; `values` of the knob were measured somewhere."""
     rows = [row for row in run.rows if numeric(value_of(row.knobs, run.knob)) is not None]
     if len(rows) < 2:
         return None
@@ -138,18 +139,32 @@ def _returns_of(run: Run, margin: float) -> tuple[str, str] | None:
         if row is best or standing_of(ratio(row.rate, best.rate), margin) is Standing.TIE
     ]
     enough, value = alike[0], value_of(alike[0].knobs, run.knob)
-    top, low, high = (value_of(row.knobs, run.knob) for row in (best, rows[0], rows[-1]))
+    own = [value_of(row.knobs, run.knob) for row in rows]
+    top, low, high = value_of(best.knobs, run.knob), own[0], own[-1]
     speed = rate(best.rate.median if best.rate is not None else None)
     detail = f" ({speed} tok/s at the best{_beyond(enough, rows, high)})"
+    hole = _hole(own, values)
+    among = f" among {', '.join(own)}; {hole} not measured there" if hole else ""
     if len(alike) == len(rows):
-        return f"makes no difference that can be told, from {low} to {high}", detail
+        return f"makes no difference that can be told,{among or f' from {low} to {high}'}", detail
     if enough is not best:
-        return f"{value} is enough; the best, {top}, cannot be told from it", detail
+        return f"{value} is enough{among}; the best, {top}, cannot be told from it", detail
+    if among:
+        return f"best at {top}{among}", detail
     if best is rows[-1]:
         return f"still rising at {top}, the largest value measured", detail
     if best is rows[0]:
         return f"best at {top}, the smallest value measured; more costs", detail
     return f"best at {top}; returns diminish beyond", detail
+
+
+def _hole(own: Sequence[str], values: Iterable[str]) -> str:
+    """Values between those of a run that it lacks and others have: `8 was`; empty for none."""
+    low, high = value_order(own[0]), value_order(own[-1])
+    missing = sorted(
+        (each for each in {*values} - {*own} if low < value_order(each) < high), key=value_order
+    )
+    return f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'}" if missing else ""
 
 
 def _beyond(enough: Row, rows: Sequence[Row], value: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from textwrap import wrap
 
 from ddtui.core.text import clean
@@ -48,7 +49,7 @@ STYLE = (
     ".value{font-size:13px;font-weight:600}.grid,.axis{stroke-width:1}"
     ".line{fill:none;stroke-width:2;stroke-linejoin:round}.bar{stroke-width:1.25;opacity:.75}"
     ".dot{stroke-width:1.5}.front{fill:none;stroke-width:7;opacity:.22;stroke-linejoin:round}"
-    ".reference{stroke-dasharray:5 4}.empty{fill:none}"
+    ".hole{stroke-width:1.25;stroke-dasharray:2 6}.reference{stroke-dasharray:5 4}.empty{fill:none}"
     + _scheme("#ffffff", "#1d2733", "#5b6773", "#e3e8ee", _LIGHT)
     + "@media (prefers-color-scheme:dark){"
     + _scheme("#14191f", "#e4e9ef", "#98a4b1", "#2b343e", _DARK)
@@ -127,7 +128,7 @@ def _lines(chart: Chart) -> Svg:
         # Beside one another, or the intervals of one value would hide each other.
         aside = 0.0 if chart.front else (place - (len(chart.series) - 1) / 2) * 3
         spots = [(x(point.x) + aside, y(point.y)) for point in series.points]
-        picture.path(spots, f"line s{place}")
+        _path(picture, spots, series.holes, place)
         for point, spot in zip(series.points, spots, strict=True):
             _bar(picture, point, spot, y, place)
             tip = f"{point.label}: {number(point.y)} ({number(point.low)} to {number(point.high)})"
@@ -167,8 +168,12 @@ def _heat_map(chart: HeatMap) -> Svg:
         picture.text(_LEFT - 8, at, name, "tick", anchor="end")
     picture.text(WIDTH - _RIGHT + 18, _TOP + 16, f"in {chart.unit}; strongest is best", "faint")
     picture.text(WIDTH - _RIGHT + 18, _TOP + 34, "–  not measured", "faint")
-    if chart.best_of_others:
-        picture.text(WIDTH - _RIGHT + 18, _TOP + 52, "the best of all other settings", "faint")
+    told = [f"all with {chart.beside}"] if chart.beside else []
+    told += [f"{chart.coupled} changes with them"] if chart.coupled else []
+    for below, words in enumerate(line for each in told for line in _legend_lines(each)):
+        picture.text(WIDTH - _RIGHT + 18, _TOP + 52 + 15 * below, words, "faint")
+    if chart.missing:
+        picture.text(20, HEIGHT - 3, clip(chart.missing, _WIDEST), "faint")
     _watermark(picture, chart)
     return picture
 
@@ -256,6 +261,16 @@ def _bar(picture: Svg, point: Point, spot: tuple[float, float], y: Scale, place:
             picture.line(spot[0] - 4, y(end), spot[0] + 4, y(end), f"bar s{place}")
 
 
+def _path(picture: Svg, spots: list[tuple[float, float]], holes: Sequence[int], place: int) -> None:
+    """The line through the points of a series; dashed over values that were not measured."""
+    bounds = [0, *holes, len(spots)]
+    for begin, end in pairwise(bounds):
+        if end - begin > 1:
+            picture.path(spots[begin:end], f"line s{place}")
+    for hole in holes:
+        picture.path(spots[hole - 1 : hole + 1], f"line hole s{place}")
+
+
 def _marker(picture: Svg, spot: tuple[float, float], place: int, tip: str) -> None:
     """One shape a series: circle, square, triangle, diamond."""
     x, y = spot
@@ -298,6 +313,9 @@ def _legend(picture: Svg, chart: Chart) -> None:
         at += 22
     if chart.left_out:
         picture.text(left - 12, at + 4, f"and {chart.left_out} more, not drawn", "faint")
+        at += 22
+    if any(each.holes for each in chart.series):
+        picture.text(left - 12, at + 6, "dotted: a value between was not measured", "faint")
         at += 22
     if any(point.low < point.high for each in chart.series for point in each.points):
         picture.text(left - 12, at + 6, "bars: 95 % intervals", "faint")

@@ -8,10 +8,11 @@ import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from ddtui.core.measurement import Provenance
+from ddtui.core.measurement import Measurement, Provenance
 from ddtui.core.snapshot import History
-from ddtui.experiments.chart_data import heat_map, knob_chart, pareto
+from ddtui.experiments.chart_data import Chart, heat_map, knob_chart, pareto
 from ddtui.experiments.results import ResultsView, results_view
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.ink import HEATS, Ink, Row
@@ -185,6 +186,38 @@ def test_beneath_every_chart_stands_what_is_not_drawn(kind: Kind) -> None:
     assert "not drawn: budget 64 topk 4" in text
     whole = view_of((campaign()[0], []))
     assert "not drawn" not in text_of(body_rows(ChartData(whole, kind), 100, 30, UNICODE))
+
+
+def test_what_was_not_measured_is_passed_over_sparsely() -> None:
+    def one(budget: int, topk: int) -> Measurement:
+        return measured(
+            budget,
+            topk,
+            id=f"m{budget}-{topk}",
+            configuration=f"c{budget}-{topk}",
+            experiment="",
+            knobs={"budget": str(budget), "topk": str(topk)},
+        )
+
+    def cells(chart: Chart) -> int:
+        text = text_of(chart_rows(chart, 100, 24, UNICODE))
+        assert ("sparse: one not measured" in text) is any(each.holes for each in chart.series)
+        return sum("\u2800" < each <= "\u28ff" for each in text)
+
+    rows = [one(*pair) for pair in ((4, 4), (12, 4), (4, 6), (8, 6))]
+    chart = knob_chart(view_of((rows, [])), "budget", "user_rate")
+    assert chart is not None
+    assert [each.holes for each in chart.series] == [(1,), ()]
+    whole = replace(chart, series=tuple(replace(each, holes=()) for each in chart.series))
+    assert cells(chart) < cells(whole)
+
+
+def test_the_heat_map_says_what_is_equal_in_it() -> None:
+    kept = [replace(each, knobs={**each.knobs, "block_size": "8"}) for each in campaign()[0]]
+    other = replace(kept[0], id="b", configuration="b", knobs={**kept[0].knobs, "block_size": "16"})
+    found = heat_map(view_of(([*kept, other], [])), "budget", "topk")
+    assert found is not None
+    assert "all with block_size 8" in " ".join(text_of(heat_rows(found, 100, 30, UNICODE)).split())
 
 
 def test_a_narrow_heat_map_says_what_it_leaves_out() -> None:

@@ -84,8 +84,10 @@ def _foot(chart: HeatMap, columns: int, rows: int) -> str:
     if any(more):
         missing = (f"{n} {what}" for n, what in zip(more, ("columns", "rows"), strict=True) if n)
         words.append(f"no room for {' and '.join(missing)} of larger values")
-    if chart.best_of_others:
-        words.append("other knobs vary too: the best of them")
+    if chart.beside:
+        words.append(f"all with {fmt.clean(chart.beside)}")
+    if chart.coupled:
+        words.append(f"{fmt.clean(chart.coupled)} changes with them")
     if len(chart.fields) < len(chart.columns) * len(chart.rows):
         words.append(f"{fmt.NOTHING} was not measured")
     return "; ".join(words)

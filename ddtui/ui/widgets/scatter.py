@@ -27,6 +27,8 @@ _SIDE = 30
 """Columns of a legend at the side."""
 _SIDE_FROM = 76
 """Width from which it is there."""
+_SELDOM = 8
+"""Dots from one to the next where a line passes over a value that was not measured."""
 _Spot = Callable[[float, float], tuple[int, int]]
 """Where a pair of values lies, in dots."""
 _DOTS = ((0x01, 0x02, 0x04, 0x40), (0x08, 0x10, 0x20, 0x80))
@@ -157,6 +159,8 @@ def legend(chart: Chart, glyphs: Glyphs) -> list[Row]:
         rows.append(Row(f"{_dash(glyphs)} ", Ink.AXIS).add(f"baseline {value}", Ink.LABEL))
     if chart.front:
         rows.append(Row(f"{glyphs.track} ", Ink.GOOD).add("not beaten on both axes", Ink.LABEL))
+    if any(each.holes for each in chart.series):
+        rows.append(Row("sparse: one not measured", Ink.LABEL))
     if chart.left_out:
         rows.append(Row(f"and {chart.left_out} more, not drawn", Ink.LABEL))
     if any(point.low < point.high for each in chart.series for point in each.points):
@@ -263,8 +267,9 @@ def _aside(spot: _Spot, place: int, chart: Chart) -> _Spot:
 
 
 def _draw_series(area: Field, series: Series, ink: Ink, spot: _Spot, *, every: int) -> None:
-    for one, other in zip(series.points, series.points[1:], strict=False):
-        area.line(spot(one.x, one.y), spot(other.x, other.y), ink, every)
+    for at, (one, other) in enumerate(zip(series.points, series.points[1:], strict=False), 1):
+        seldom = _SELDOM if at in series.holes else every
+        area.line(spot(one.x, one.y), spot(other.x, other.y), ink, seldom)
     for point in series.points:
         if point.low < point.high:
             across, top = spot(point.x, point.high)

@@ -94,6 +94,31 @@ def test_where_returns_diminish() -> None:
     assert note.startswith("budget: still rising at 8, the largest value measured")
 
 
+def test_nothing_is_claimed_of_a_value_that_was_not_measured_there() -> None:
+    def row(budget: int, topk: int, rate: float) -> Measurement:
+        return measured(
+            budget,
+            (cell(rate),),
+            id=f"{budget}-{topk}",
+            configuration=f"{budget}-{topk}",
+            experiment="",
+            title=f"budget {budget} topk {topk}",
+            knobs={"budget": str(budget), "topk": str(topk)},
+        )
+
+    rows = [row(4, 4, 160), row(12, 4, 120), row(4, 6, 120), row(8, 6, 160), row(12, 6, 120)]
+    (hole, whole) = [
+        each
+        for each in notes(results_view("ct200", rows, []), "returns")
+        if each.startswith("budget")
+    ]
+    assert hole.startswith("budget (topk 4): best at 4 among 4, 12; 8 was not measured there (160")
+    assert whole.startswith("budget (topk 6): best at 8; returns diminish beyond")
+    rows[1] = row(12, 4, 200)
+    (hole, _) = notes(results_view("ct200", rows, []), "returns")[:2]
+    assert hole.startswith("budget (topk 4): best at 12 among 4, 12; 8 was not measured there")
+
+
 @pytest.mark.parametrize("named", ["m-8", "e-8", "config-8", "budget 8 topk 4", "BUDGET 8 TOPK 4"])
 def test_a_baseline_by_id_or_title(named: str) -> None:
     assert seed_view(baseline=named).baseline == "budget 8 topk 4"

@@ -51,6 +51,24 @@ def world(*, simulated: bool = True) -> ResultsView:
     return results_view("demo", rows, [])
 
 
+def with_a_hole() -> ResultsView:
+    """Budget 8 was measured at top-k 6 only; one row has another block size."""
+    figures = [(4, 4, 8, 160), (12, 4, 8, 150), (4, 6, 8, 155), (8, 6, 8, 170), (12, 6, 8, 150)]
+    rows = [
+        measured(
+            budget,
+            (cell(rate),),
+            id=f"m{place}",
+            configuration=f"c{place}",
+            experiment="",
+            title=f"block {block} budget {budget} topk {topk}",
+            knobs={"budget": str(budget), "topk": str(topk), "block_size": str(block)},
+        )
+        for place, (budget, topk, block, rate) in enumerate([*figures, (8, 4, 16, 300)])
+    ]
+    return results_view("ct200", rows, [])
+
+
 def parsed(svg: str) -> ElementTree.Element:
     return ElementTree.fromstring(svg)
 
@@ -114,6 +132,40 @@ def test_the_heat_map_leaves_out_what_was_not_measured() -> None:
     root = parsed(drawn(chart).document())
     assert len([each for each in root.iter(f"{SVG}rect") if each.get("class") == "field"]) == 3
     assert "–" in texts(root)
+
+
+def test_a_line_over_what_was_not_measured_is_another_one() -> None:
+    chart = knob_chart(with_a_hole(), "budget", "user_rate")
+    assert chart is not None
+    assert {each.label: each.holes for each in chart.series} == {
+        "block_size 8, topk 4": (1,),
+        "block_size 8, topk 6": (),
+    }
+    root = parsed(drawn(chart).document())
+    kinds = [each.get("class", "") for each in root.iter() if "line" in each.get("class", "")]
+    assert sum(each.startswith("line hole") for each in kinds) == 1
+    assert "dotted: a value between was not measured" in texts(root)
+
+
+def test_a_heat_map_holds_the_other_knobs_equal() -> None:
+    chart = heat_map(with_a_hole(), "budget", "topk")
+    assert chart is not None
+    assert chart.beside == "block_size 8"
+    assert {(each.column, each.row): each.value for each in chart.fields} == {
+        (0, 0): 160.0,
+        (2, 0): 150.0,
+        (0, 1): 155.0,
+        (1, 1): 170.0,
+        (2, 1): 150.0,
+    }
+    assert chart.missing == "not drawn: block 16 budget 8 topk 4 (something else differs)"
+    found = texts(parsed(drawn(chart).document()))
+    assert {"all with block_size 8", chart.missing} <= {*found}
+
+
+def test_knobs_that_cross_only_over_other_knobs_have_no_heat_map() -> None:
+    view = with_a_hole()
+    assert heat_map(view, "block_size", "topk") is None
 
 
 def test_the_front_is_what_nothing_beats() -> None:
@@ -225,6 +277,9 @@ def test_knobs_that_only_change_together_make_no_heat_map() -> None:
     assert heat_map(view, "budget", "block_size") is None
     maps = [chart.name for chart in charts_of(view) if chart.name.startswith("heat")]
     assert maps == ["heat-block-size-topk"]
+    (chart,) = (chart for chart in charts_of(view) if isinstance(chart, HeatMap))
+    assert (chart.beside, chart.coupled) == ("", "budget")
+    assert "budget changes with them" in texts(parsed(drawn(chart).document()))
 
 
 def test_settings_that_differ_at_their_end_differ_in_the_legend() -> None:
