@@ -307,6 +307,27 @@ def test_ctrl_c_says_how_to_go_on(ddtui: Ddtui) -> None:
     assert starts(ddtui.host) == before + 1
 
 
+def test_a_reader_that_goes_away_does_not_leave_the_engine_stopped(ddtui: Ddtui) -> None:
+    """As in `ddtui apply ... 2>&1 | head`; then the change is taken back with nobody listening."""
+    before = starts(ddtui.host)
+    process = applying(ddtui, 16, step="releasing")
+    for stream in (process.stdout, process.stderr):
+        assert stream is not None
+        stream.close()
+    assert process.wait(60) == 0
+    assert flag(ddtui.host) == "16"
+    command = [sys.executable, "-m", "ddtui", "rollback", "gpu", "--yes"]
+    back = subprocess.Popen(
+        command, env=ddtui.env, cwd=ddtui.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+    )
+    assert back.stdout is not None
+    back.stdout.close()
+    assert back.wait(60) == 0
+    assert flag(ddtui.host) != "16"
+    assert starts(ddtui.host) == before + 2
+    assert "not ended" not in history(ddtui)
+
+
 def test_without_waiting_it_ends_when_the_engine_starts(ddtui: Ddtui) -> None:
     # The next start takes longer than `status` does, on a busy machine, too.
     install(ddtui.host, load=20.0, start=False)
