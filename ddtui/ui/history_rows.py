@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ddtui.core.launch import Change
 from ddtui.ui import format as fmt
@@ -12,7 +13,9 @@ from ddtui.ui.plan_rows import change_rows
 from ddtui.ui.source import ReconfigurationView, StepStatus
 from ddtui.ui.widgets.reconfiguration import proof_rows
 
-_WHEN, _ENDED, _TOOK, _WHO = 16, 13, 10, 16
+_WHEN, _ENDED, _TOOK = 16, 13, 10
+_MOST_WHO, _LEAST_WHO = 16, 6
+_MOST_WHAT = 48
 _YEAR = len("2026-")
 _GAP = "  "
 _CHANGES = 24
@@ -20,42 +23,65 @@ _CHANGES = 24
 _STEP = 13
 
 
-def heading(width: int) -> str:
+@dataclass(frozen=True)
+class Widths:
+    """Of the columns that are as wide as what stands in them."""
+
+    what: int
+    who: int
+    changes: bool
+    """Whether there is room for what was changed; else not for the year either."""
+
+
+def widths(listed: Sequence[ReconfigurationView], width: int) -> Widths:
+    """How `width` cells are shared among the columns of a list."""
+    who = min(_MOST_WHO, max((len(fmt.clean(each.who)) for each in listed), default=_LEAST_WHO))
+    room = width - _WHEN - _ENDED - _TOOK - 4 * len(_GAP)
+    title = max((len(each.title) for each in listed), default=4)
+    if room - who - len(_GAP) >= _CHANGES + min(title, _CHANGES):
+        most = max(10, (room - who - len(_GAP)) // 2)
+        return Widths(min(title, most, _MOST_WHAT), who, True)
+    room += _YEAR
+    told = max((len(_told(each)) for each in listed), default=4)
+    if room < 2 * _MOST_WHO:  # who it was is in the details
+        return Widths(max(10, room + len(_GAP)), 0, False)
+    who = max(_LEAST_WHO, min(who, room - told))
+    return Widths(max(10, min(told, room - who)), who, False)
+
+
+def heading(width: int, columns: Widths) -> str:
     """The names of the columns."""
-    return _columns(width, "when", "who", "what", "changes", "ended", "took")
+    return _columns(columns, "when", "who", "what", "changes", "ended", "took").cut(width).text
 
 
-def line(view: ReconfigurationView, width: int, glyphs: Glyphs) -> str:
+def line(
+    view: ReconfigurationView, width: int, glyphs: Glyphs, columns: Widths | None = None
+) -> str:
     """One change in one line."""
-    rest = _rest(width)
-    return _columns(
-        width,
+    columns = columns or widths([view], width)
+    row = _columns(
+        columns,
         fmt.date(view.began),
         view.who,
-        view.title if rest >= _CHANGES else _told(view),
+        view.title if columns.changes else _told(view),
         ", ".join(map(_short, view.changes)),
         f"{_symbol(view, glyphs)} {_ending(view)}",
         "" if view.ended is None else fmt.duration(view.ended - view.began),
     )
+    return row.cut(width).text
 
 
 def _columns(
-    width: int, when: str, who: str, what: str, changes: str, ended: str, took: str
-) -> str:
-    """The columns that `width` has room for; what was changed takes the rest."""
-    rest = _rest(width)
-    if rest < _CHANGES:  # no room for what was changed, nor for the year
-        row = Row().put(when[_YEAR:] if when[0].isdecimal() else when, _WHEN - _YEAR).add(_GAP)
-        row.put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
-        name = max(10, width - row.width - len(_GAP) - _WHO + 4)
-        return row.put(what, name).add(_GAP).add(who).cut(width).text
-    row = Row().put(when, _WHEN).add(_GAP).put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
-    row.put(what, min(30, rest // 2)).add(_GAP).put(who, _WHO).add(_GAP)
-    return row.add(changes).cut(width).text
-
-
-def _rest(width: int) -> int:
-    return width - _WHEN - _ENDED - _TOOK - _WHO - 5 * len(_GAP)
+    columns: Widths, when: str, who: str, what: str, changes: str, ended: str, took: str
+) -> Row:
+    """The columns in their order."""
+    year = 0 if columns.changes else _YEAR
+    row = Row().put(when[year:] if when[0].isdecimal() else when, _WHEN - year).add(_GAP)
+    row.put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
+    row.put(what, columns.what)
+    if columns.who:
+        row.add(_GAP).put(who, columns.who)
+    return row.add(_GAP).add(changes) if columns.changes else row
 
 
 def _told(view: ReconfigurationView) -> str:

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from textual.widgets import OptionList
 
 from ddtui.ui.glyphs import UNICODE
-from ddtui.ui.history_rows import line, record_rows
+from ddtui.ui.history_rows import heading, line, record_rows, widths
 from ddtui.ui.screens.history import HistoryScreen
 from ddtui.ui.screens.reading import ReadingScreen
 from ddtui.ui.source import ControlProblem
@@ -110,6 +110,19 @@ def test_what_tells_one_change_from_others_is_in_its_line(width: int) -> None:
     named = replace(bare, experiment="budget 16")
     assert "experiment budget 16" in line(named, width, UNICODE)
     assert any("experiment budget 16" in row.text for row in record_rows(named, width, UNICODE))
+
+
+def test_columns_take_what_stands_in_them_and_give_the_rest_away() -> None:
+    listed = [replace(each, who="m@d", preset="", experiment="budget 8") for each in history()]
+    columns = widths(listed, 76)
+    assert "experiment budget 8  m@d" in line(listed[2], 76, UNICODE, columns)
+    assert [
+        each.split()[-1] for each in (heading(76, columns), heading(50, widths(listed, 50)))
+    ] == [
+        "who",
+        "what",
+    ]
+    assert heading(116, widths(listed, 116)).index("changes") < 74
 
 
 def test_hostile_records_stay_text() -> None:

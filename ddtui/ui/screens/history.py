@@ -12,7 +12,7 @@ from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.control_desk import ControlDesk
 from ddtui.ui.glyphs import UNICODE
-from ddtui.ui.history_rows import heading, line, record_rows
+from ddtui.ui.history_rows import heading, line, record_rows, widths
 from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import ListScreen
 from ddtui.ui.screens.reading import ReadingScreen
@@ -97,8 +97,9 @@ class HistoryScreen(ListScreen):
             return
         glyphs = self._shown.glyphs if self._shown is not None else UNICODE
         listed = list(self._desk.control.history)
-        lines = [line(each, width, glyphs) for each in listed]
-        self.query_one("#columns", Static).update(Content(heading(width)))
+        columns = widths(listed, width)
+        lines = [line(each, width, glyphs, columns) for each in listed]
+        self.query_one("#columns", Static).update(Content(heading(width, columns)))
         self._tell()
         if lines == self._lines and [each.id for each in listed] == [
             each.id for each in self._listed
