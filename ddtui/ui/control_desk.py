@@ -186,42 +186,34 @@ class ControlDesk(Asking):
     def _expected(self, plan: Plan | None) -> tuple[float | None, str]:
         return (None, "") if plan is None else self.control.expected_load(plan.after)
 
+    def _moment(self, expected: tuple[float | None, str]) -> questions.Moment:
+        return questions.Moment(
+            snapshot=self._snapshot(),
+            now=self._clock(),
+            glyphs=self._glyphs,
+            expected=expected,
+            holder=self.control.holder,
+        )
+
     def _ask_apply(self, plan: Plan, late: bool) -> None:
         def words() -> Words:
-            return questions.apply_words(
-                plan,
-                self._snapshot(),
-                self._clock(),
-                self._glyphs,
-                self._expected(plan),
-                self.control.holder,
-            )
+            return questions.apply_words(plan, self._moment(self._expected(plan)))
 
         self._confirmed(words, lambda: self.control.apply(plan), late)
 
     def _ask_rollback(self, plan: Plan, late: bool) -> None:
         def words() -> Words:
-            return questions.rollback_words(
-                plan,
-                self._snapshot(),
-                self._clock(),
-                self._glyphs,
-                self._expected(plan),
-                self.control.holder,
-            )
+            return questions.rollback_words(plan, self._moment(self._expected(plan)))
 
         self._confirmed(words, self.control.rollback, late)
 
     def _ask_restart(self, against: Sequence[Finding], late: bool) -> None:
         def words() -> Words:
-            snapshot = self._snapshot()
-            load = snapshot.load
+            load = self._snapshot().load
             known = load is not None and load.finished and load.ended is not None
             seconds = load.ended - load.began if load is not None and load.ended else None
             expected = (seconds, "the last one") if known else (None, "")
-            return questions.restart_words(
-                against, snapshot, self._clock(), self._glyphs, expected, self.control.holder
-            )
+            return questions.restart_words(against, self._moment(expected))
 
         self._confirmed(words, self.control.restart, late)
 

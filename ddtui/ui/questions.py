@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
+
 from ddtui.core.launch import Finding, Level, Plan
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.ui import format as fmt
@@ -57,27 +59,33 @@ def at_work(snapshot: Snapshot, now: float) -> tuple[bool, str]:
     return False, "No request is running."
 
 
-def apply_words(
-    plan: Plan,
-    snapshot: Snapshot,
-    now: float,
-    glyphs: Glyphs,
-    expected: tuple[float | None, str],
-    holder: str,
-) -> Words:
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """What bears on a question when it is asked."""
+
+    snapshot: Snapshot
+    now: float
+    glyphs: Glyphs
+    expected: tuple[float | None, str]
+    """Seconds that the load should take, and what that is known from."""
+    holder: str
+    """Who else changes the unit now; empty for nobody."""
+
+
+def apply_words(plan: Plan, at: Moment) -> Words:
     """Before a plan is applied. Without an action where it is blocked, or another one is at it."""
-    busy, requests = at_work(snapshot, now)
+    snapshot, glyphs = at.snapshot, at.glyphs
+    busy, requests = at_work(snapshot, at.now)
     name = fmt.clean(plan.request.preset)[:48]
     action = "Restart" if plan.restart_only else "Apply" if plan.changes else ""
-    action = "" if plan.blocked or holder else action
+    action = "" if plan.blocked or at.holder else action
 
     def body(width: int) -> Sequence[Row]:
         report = snapshot.server_info.arguments if snapshot.server_info is not None else None
-        rows = [*_holder_rows(holder, width), verdict_row(plan, glyphs)]
+        rows = [*_holder_rows(at.holder, width), verdict_row(plan, glyphs)]
         rows += _gap(change_rows(plan.changes, width, glyphs, report))
         rows += _gap(finding_rows(plan.findings, width, glyphs))
         if action:
-            rows += _gap(_stop_rows(snapshot, requests, expected, width, busy=busy))
+            rows += _gap(_stop_rows(snapshot, requests, at.expected, width, busy=busy))
         return rows
 
     return Words(
@@ -91,20 +99,14 @@ def apply_words(
     )
 
 
-def rollback_words(
-    plan: Plan,
-    snapshot: Snapshot,
-    now: float,
-    glyphs: Glyphs,
-    expected: tuple[float | None, str],
-    holder: str,
-) -> Words:
+def rollback_words(plan: Plan, at: Moment) -> Words:
     """Before what was in force earlier is brought back. Without an action as in apply_words."""
-    busy, requests = at_work(snapshot, now)
-    action = "" if plan.blocked or holder else "Roll back"
+    snapshot, glyphs = at.snapshot, at.glyphs
+    busy, requests = at_work(snapshot, at.now)
+    action = "" if plan.blocked or at.holder else "Roll back"
 
     def body(width: int) -> Sequence[Row]:
-        rows = _holder_rows(holder, width)
+        rows = _holder_rows(at.holder, width)
         if plan.blocked:
             rows += [verdict_row(plan, glyphs), Row()]
         if plan.back_to:
@@ -117,7 +119,7 @@ def rollback_words(
         rows += change_rows(plan.changes, width, glyphs)
         rows += _gap(finding_rows(plan.findings, width, glyphs))
         if action:
-            rows += _gap(_stop_rows(snapshot, requests, expected, width, busy=busy))
+            rows += _gap(_stop_rows(snapshot, requests, at.expected, width, busy=busy))
         return rows
 
     return Words(
@@ -129,24 +131,18 @@ def rollback_words(
     )
 
 
-def restart_words(
-    against: Sequence[Finding],
-    snapshot: Snapshot,
-    now: float,
-    glyphs: Glyphs,
-    expected: tuple[float | None, str],
-    holder: str,
-) -> Words:
+def restart_words(against: Sequence[Finding], at: Moment) -> Words:
     """Before the unit is restarted as it is configured. Without an action as in apply_words."""
-    busy, requests = at_work(snapshot, now)
+    snapshot, glyphs = at.snapshot, at.glyphs
+    busy, requests = at_work(snapshot, at.now)
     blocked = any(each.level is Level.ERROR for each in against)
-    action = "" if blocked or holder else "Restart"
+    action = "" if blocked or at.holder else "Restart"
 
     def body(width: int) -> Sequence[Row]:
-        rows = _holder_rows(holder, width)
+        rows = _holder_rows(at.holder, width)
         if not blocked:
             rows += wrapped("Nothing of its configuration changes.", width)
-            rows += _stop_rows(snapshot, requests, expected, width, busy=busy)
+            rows += _stop_rows(snapshot, requests, at.expected, width, busy=busy)
         findings = finding_rows(against, width, glyphs)
         return [*rows, *(_gap(findings) if rows else findings)]
 
