@@ -97,6 +97,17 @@ async def operating(
         yield operator
 
 
+async def at_rest(pilot: Pilot[object]) -> None:
+    """Wait until all is worked out that keys, and the highlight where it rests, have led to."""
+    await pilot.pause()
+    pause = getattr(pilot.app.screen, "_pause", None)
+    if pause is not None and pause._task is not None:
+        await asyncio.wait({pause._task})
+        await pilot.pause()  # what it leads to has begun
+    await pilot.app.workers.wait_for_complete()
+    await pilot.pause()
+
+
 async def until(operator: Operator, what: Callable[[], bool]) -> None:
     """Wait for what comes by itself: a plan, a paint."""
     for _ in range(300):

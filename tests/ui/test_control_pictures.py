@@ -14,6 +14,7 @@ from ddtui.ui.app import DdtuiApp
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.source import ControlProblem
+from tests.ui.control_keys import at_rest
 from tests.ui.control_world import (
     HELD,
     HOSTILE_PRESETS,
@@ -44,7 +45,7 @@ def prepared(*keys: str) -> Callable[[Pilot[object]], Awaitable[None]]:
         assert isinstance(app, DdtuiApp)
         for key in keys:
             await pilot.press(key)
-            await until_planned(app)
+            await at_rest(pilot)
         await pilot.pause()
         view = app.desk.view if app.desk is not None else None
         while view is not None and view.question and not isinstance(app.screen, ConfirmScreen):
@@ -60,15 +61,6 @@ def prepared(*keys: str) -> Callable[[Pilot[object]], Awaitable[None]]:
         await pilot.pause(0.05)
 
     return run
-
-
-async def until_planned(app: DdtuiApp) -> None:
-    """Wait for the plan of what is highlighted, and for a question that is on its way."""
-    control = app.desk.control if app.desk is not None else None
-    assert isinstance(control, FakeControl)
-    await asyncio.sleep(0.4)
-    await app.workers.wait_for_complete()
-    await asyncio.sleep(0.1)
 
 
 def app_with(scene: str = "live", **changes: object) -> DdtuiApp:
@@ -179,7 +171,7 @@ def test_waiting_for_a_plan(snap_compare: SnapCompare) -> None:
 
     async def run(pilot: Pilot[object]) -> None:
         await pilot.press("4")
-        await pilot.pause(0.3)
+        await at_rest(pilot)
         control.plan = never  # type: ignore[method-assign, assignment]
         await pilot.press("a")
         screen = pilot.app.screen

@@ -19,7 +19,7 @@ from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.source import ControlProblem
 from ddtui.ui.widgets.prompt import Prompt
-from tests.ui.control_keys import Operator, operating, until
+from tests.ui.control_keys import Operator, at_rest, operating, until
 from tests.ui.control_world import FakeControl
 
 
@@ -144,7 +144,7 @@ async def test_waiting_for_a_plan_can_be_given_up() -> None:
         await operator.settle(3.0)
         await operator.press("escape")
         going_on.set()
-        await operator.pilot.pause(0.1)
+        await at_rest(operator.pilot)
         assert isinstance(operator.app.screen, PresetsScreen)
 
 
@@ -188,11 +188,11 @@ async def test_a_question_is_not_answered_while_keys_wait_for_their_turn() -> No
         turns._waiting.append(late)  # it waits behind another one that takes long
         operator.now += 5.0
         question._when_due()
-        await operator.pilot.pause(0.1)
+        await at_rest(operator.pilot)
         assert operator.control.begun == []
         assert operator.app.screen is question
         turns._waiting.clear()
         operator.app.post_message(late)
-        await operator.pilot.pause(0.1)
+        await at_rest(operator.pilot)
         assert operator.control.begun == []
         assert "burst" in question.deliberation.note

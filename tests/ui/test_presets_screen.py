@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 from msgspec.structs import replace
 from textual.widgets import Input, OptionList
@@ -11,7 +9,7 @@ from ddtui.core.launch import Request
 from ddtui.ui.screens.choice import ChoiceScreen
 from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.source import ControlProblem
-from tests.ui.control_keys import Operator, keeper, operating, shows, until
+from tests.ui.control_keys import Operator, at_rest, keeper, operating, shows, until
 from tests.ui.control_world import HOSTILE_PRESETS, PRESETS, UNIT, FakeControl
 from tests.ui.scenes import NOW, SCENES
 
@@ -55,7 +53,7 @@ async def test_a_plan_is_made_anew_when_what_is_in_force_changes() -> None:
         assert operator.control.plans > before
         count = operator.control.plans
         operator.app.paint()
-        await asyncio.sleep(0.3)
+        await at_rest(operator.pilot)
         assert operator.control.plans == count
 
 
@@ -152,7 +150,7 @@ async def test_why_there_is_no_plan() -> None:
 async def test_without_a_link_nothing_is_planned() -> None:
     async with operating("disconnected") as operator:
         await operator.press("4")
-        await asyncio.sleep(0.3)
+        await at_rest(operator.pilot)
         assert operator.control.plans == 0
         assert "not connected" in operator.text()
 

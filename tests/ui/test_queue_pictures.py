@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -13,6 +12,7 @@ from textual.widgets import Input
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.queue_source import QueueView, RunView
 from ddtui.ui.screens.confirm import ConfirmScreen
+from tests.ui.control_keys import at_rest
 from tests.ui.control_world import FakeControl, running
 from tests.ui.queue_world import EMPTY, FULL, HERE, HOSTILE_VIEW, StillQueue, queue_app
 from tests.ui.test_control_pictures import LEAST, SIZES, by_size
@@ -28,13 +28,12 @@ def prepared(*keys: str, text: str = "") -> Callable[[Pilot[object]], Awaitable[
         app = pilot.app
         for key in keys:
             await pilot.press(key)
-            await asyncio.sleep(0.4)  # the highlight must rest before the host is asked
-            await app.workers.wait_for_complete()
+            await at_rest(pilot)
         if text:
             field = app.screen.query_one(Input)
             field.cursor_blink = False
             field.value = text
-            await pilot.pause(0.1)
+            await pilot.pause()
         screen = app.screen
         if isinstance(screen, ConfirmScreen):
             screen._clock = lambda: 1_000.0  # it has been open for long
