@@ -28,7 +28,9 @@ def bench(
     plan: Annotated[
         str | None,
         typer.Option(
-            "--plan", metavar="NAME|FILE", help="A bench plan by name, or a TOML file with one."
+            "--plan",
+            metavar="NAME|FILE",
+            help="A bench plan by name (`ddtui plans` lists them), or a TOML file with one.",
         ),
     ] = None,
     coding: Annotated[

@@ -17,12 +17,18 @@ SetOption = Annotated[
     ),
 ]
 PlanOption = Annotated[
-    str | None, typer.Option("--plan", metavar="NAME", help="The bench plan to measure by.")
+    str | None,
+    typer.Option(
+        "--plan", metavar="NAME", help="The bench plan to measure by; `ddtui plans` lists them."
+    ),
 ]
+POLICY_NAMES = "nodes, ratio, siblings, cost, coverage, tile or measured"
 MatchOption = Annotated[
     str | None,
     typer.Option(
-        "--match", metavar="POLICY", help="Compute the budget that matches the new block size."
+        "--match",
+        metavar="POLICY",
+        help=f"Compute the budget that matches the new block size: {POLICY_NAMES}.",
     ),
 ]
 TitleOption = Annotated[

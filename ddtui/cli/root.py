@@ -18,6 +18,7 @@ from ddtui.cli import (
     hosts,
     init,
     knobs,
+    plans,
     presets,
     queue,
     results,
@@ -79,6 +80,7 @@ app.command(short_help="Stop the engine, start it again, and prove it is ready."
 app.command(short_help="Show what was changed on a host from this machine.")(apply.history)
 app.add_typer(queue.app, name="queue")
 app.command(short_help="Run a host's queue of experiments, here or detached.")(run.run)
+app.command(short_help="List the bench plans, or show one with its options.")(plans.plans)
 app.command(short_help="Measure what is in force now, and keep the measurement.")(bench.bench)
 app.command(short_help="Work out a grid of configurations on a host, and queue it.")(sweep.sweep)
 app.command(short_help="Show what was measured on a host, compared with a baseline.")(

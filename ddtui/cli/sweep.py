@@ -13,6 +13,7 @@ from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, emit, emit_json, say, terminal_width
+from ddtui.cli.queue_options import POLICY_NAMES, PlanOption
 
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
@@ -23,15 +24,13 @@ if TYPE_CHECKING:
     from ddtui.experiments.worked import Worked
 
 
-PlanOption = Annotated[
-    str | None, typer.Option("--plan", metavar="NAME", help="The bench plan to measure by.")
-]
 MatchOption = Annotated[
     str | None,
     typer.Option(
         "--match",
         metavar="POLICY[:SIZE]",
-        help="Match budgets to other block sizes; SIZE is the one that they are for.",
+        help=f"Match budgets to other block sizes ({POLICY_NAMES}); SIZE is the one that they are"
+        " for.",
     ),
 ]
 WordsArgument = Annotated[

@@ -5,11 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ddtui.config.bench_plan_tables import BUILT_IN, plan_problems, read_plan
 from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text
 from ddtui.config.presets import PROJECT_FILE
 from ddtui.core.bench_plan import BenchPlan
+
+DEFAULT = "default"
+"""What measures where no plan is named."""
+
+
+class PlanOfSource(msgspec.Struct, frozen=True):
+    """A plan, and where it comes from."""
+
+    plan: BenchPlan
+    source: str
 
 
 def load_plans(loaded: Loaded, folder: Path | None = None) -> dict[str, BenchPlan]:
@@ -18,12 +30,19 @@ def load_plans(loaded: Loaded, folder: Path | None = None) -> dict[str, BenchPla
     Raises ConfigError with every mistake of the project's file; the configuration has been checked
     when it was loaded.
     """
-    plans = dict(BUILT_IN)
-    plans |= {name: read_plan(name, table) for name, table in loaded.config.bench.items()}
+    return {name: each.plan for name, each in plans_with_sources(loaded, folder).items()}
+
+
+def plans_with_sources(loaded: Loaded, folder: Path | None = None) -> dict[str, PlanOfSource]:
+    """All plans as `load_plans` has them, each with its source. Raises ConfigError."""
+    own = {name: read_plan(name, table) for name, table in loaded.config.bench.items()}
+    layers = [("built in", {DEFAULT: BenchPlan(), **BUILT_IN}), (str(loaded.path.file), own)]
     project = (Path.cwd() if folder is None else folder) / PROJECT_FILE
     if project.is_file():
-        plans |= read_plans(project)
-    return plans
+        layers.append((PROJECT_FILE, read_plans(project)))
+    return {
+        name: PlanOfSource(plan, source) for source, plans in layers for name, plan in plans.items()
+    }
 
 
 def read_plans(file: Path) -> dict[str, BenchPlan]:

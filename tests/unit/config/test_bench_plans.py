@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ddtui.config.bench_plan_tables import BUILT_IN, OPTIONS
-from ddtui.config.bench_plans import find_plan, load_plans, read_plans
+from ddtui.config.bench_plans import find_plan, load_plans, plans_with_sources, read_plans
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import load
 from ddtui.core.bench_plan import BenchPlan
@@ -32,6 +32,26 @@ def test_built_in_plans_own_ones_and_the_project_s_before_them(tmp_path: Path) -
     assert plans["mine"] == BenchPlan(name="mine", concurrency=(1, 4))
     with pytest.raises(ConfigError, match="no bench plan 'qick'; did you mean 'quick'"):
         find_plan(plans, "qick")
+
+
+def test_what_measures_without_a_name_can_be_named(tmp_path: Path) -> None:
+    assert find_plan(loaded(tmp_path, ""), "default") == BenchPlan()
+    own = loaded(tmp_path, "[bench.default]\nrepeats = 9\n")
+    assert find_plan(own, "default") == BenchPlan(name="default", repeats=9)
+    with pytest.raises(ConfigError, match=r"\(plans: default, glance, quick, "):
+        find_plan(own, "none")
+
+
+def test_where_a_plan_comes_from(tmp_path: Path) -> None:
+    (tmp_path / "ddtui.toml").write_text("[bench.mine]\n[bench.standard]\n")
+    file = tmp_path / "config.toml"
+    file.write_text("[bench.quick]\n[bench.standard]\n")
+    found = plans_with_sources(load(file, {}), tmp_path)
+    assert {name: each.source for name, each in found.items()} == {
+        **dict.fromkeys(("default", "glance", "throughput"), "built in"),
+        "quick": str(file),
+        **dict.fromkeys(("standard", "mine"), "ddtui.toml"),
+    }
 
 
 def test_single_concurrency_and_command(tmp_path: Path) -> None:
