@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from textual.content import Content
 
@@ -175,30 +176,54 @@ def left_words(leave: str) -> str:
 # ---- the table -----------------------------------------------------------------------------------
 
 
-def heading(width: int) -> Row:
+class Columns(NamedTuple):
+    """Widths of the columns that share what the others leave."""
+
+    title: int
+    what: int
+    """0 where it has no room."""
+
+
+def columns_for(view: QueueView, width: int) -> Columns:
+    """As wide as the longest title takes, and the rest for what goes on and came of it."""
+    rest = _rest(width) - len(_GAP)
+    if rest < 2 * _LEAST_TITLE:
+        return Columns(max(8, rest + len(_GAP)), 0)
+    longest = max((len(each.title) for each in view.experiments), default=0)
+    most = rest - max(_LEAST_WHAT, rest * 2 // 5)
+    title = max(_LEAST_TITLE, min(longest, most))
+    return Columns(title, rest - title)
+
+
+def heading(columns: Columns, width: int) -> Row:
     """The names of the columns."""
-    what = _what_width(width)
     row = Row().put("#", _PLACE, Ink.LABEL, right=True).add(_GAP)
     row.put("state", _STATE + 2, Ink.LABEL).add(_GAP)
-    row.put("configuration", _title_width(width), Ink.LABEL).add(_GAP)
-    if what:
-        words = "plan, step or result" if what >= _WHAT_IN_FULL else "plan or result"
-        row.put(words, what, Ink.LABEL).add(_GAP)
+    row.put("configuration", columns.title, Ink.LABEL).add(_GAP)
+    if columns.what:
+        words = "plan, step or result" if columns.what >= _WHAT_IN_FULL else "plan or result"
+        row.put(words, columns.what, Ink.LABEL).add(_GAP)
     row.put("time", _TIME, Ink.LABEL, right=True)
     return row.add(f"{_GAP}note" if _notes_width(width) else "", Ink.LABEL).cut(width)
 
 
 def line(
-    experiment: Experiment, place: int | None, view: QueueView, width: int, glyphs: Glyphs
+    experiment: Experiment,
+    place: int | None,
+    view: QueueView,
+    width: int,
+    glyphs: Glyphs,
+    *,
+    columns: Columns | None = None,
 ) -> Row:
-    """One experiment in one line."""
+    """One experiment in one line; `columns` spares to look at all titles for each."""
     symbol, ink = look_of(experiment, glyphs)
-    what_width = _what_width(width)
+    title_width, what_width = columns or columns_for(view, width)
     row = Row().put("" if place is None else str(place), _PLACE, Ink.LABEL, right=True)
     row.add(_GAP).add(f"{symbol} ", ink).put(state_words(experiment), _STATE, ink).add(_GAP)
     strong = experiment.state is _State.RUNNING
     title_ink = Ink.STRONG if strong else Ink.LABEL if experiment.cleared else Ink.TEXT
-    row.put(experiment.title, _title_width(width), title_ink).add(_GAP)
+    row.put(experiment.title, title_width, title_ink).add(_GAP)
     if what_width:
         what = what_row(experiment, view, what_width, marked=not _notes_width(width))
         row.extend(_padded(what, what_width)).add(_GAP)
@@ -221,16 +246,6 @@ def _rest(width: int) -> int:
 
 def _notes_width(width: int) -> int:
     return 0 if width < _NOTED else 10 if width < _NOTED_WELL else 20
-
-
-def _what_width(width: int) -> int:
-    rest = _rest(width) - len(_GAP)
-    return 0 if rest < 2 * _LEAST_TITLE else min(48, max(_LEAST_WHAT, rest * 2 // 5))
-
-
-def _title_width(width: int) -> int:
-    what = _what_width(width)
-    return max(8, _rest(width) - (what + len(_GAP) if what else 0))
 
 
 def state_words(experiment: Experiment) -> str:

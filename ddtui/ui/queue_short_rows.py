@@ -8,6 +8,9 @@ from ddtui.ui.ink import Ink, Row
 from ddtui.ui.queue_rows import eta_row, look_of, progress_words, state_words, time_words
 from ddtui.ui.queue_source import QueueView
 
+_NEXT = 3
+"""Experiments that are told of where there is little room."""
+
 
 def line_row(view: QueueView, width: int, glyphs: Glyphs) -> Row:
     """The queue in one line: what runs or comes next, how many wait, when all is done."""
@@ -27,11 +30,14 @@ def line_row(view: QueueView, width: int, glyphs: Glyphs) -> Row:
     return row.with_right(right.extend(eta_row(view, None)).add(" "), width)
 
 
-def short_rows(view: QueueView, now: float, width: int, glyphs: Glyphs) -> list[Row]:
-    """The queue in short: what runs, the next two, when all is done."""
+def short_rows(
+    view: QueueView, now: float, width: int, glyphs: Glyphs, height: int = 0
+) -> list[Row]:
+    """The queue in short: what runs, the next two or as many as have room, when all is done."""
     rows = []
     going_on = view.in_state(ExperimentState.RUNNING, ExperimentState.PENDING)
-    for each in going_on[:3]:
+    told = max(_NEXT, height - 1 - (view.run.progress is not None))
+    for each in going_on[:told]:
         symbol, ink = look_of(each, glyphs)
         words, time_ink = time_words(each, view)
         row = Row(f"{symbol} ", ink)
@@ -42,7 +48,7 @@ def short_rows(view: QueueView, now: float, width: int, glyphs: Glyphs) -> list[
         progress = view.run.progress if each.state is ExperimentState.RUNNING else None
         if progress is not None:
             rows.append(Row("  ").add(progress_words(progress), Ink.LABEL).cut(width))
-    more = len(going_on) - 3
+    more = len(going_on) - told
     held = len(view.in_state(ExperimentState.HELD))
     rest = [f"{more} more"] * (more > 0) + [f"{held} held"] * bool(held)
     last = Row(", ".join(rest), Ink.LABEL)

@@ -10,7 +10,7 @@ from ddtui.core.experiment import Experiment, Match
 from ddtui.core.sweep import CONTROL
 from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.queue_questions import start_words
-from ddtui.ui.queue_rows import head_rows, heading, line, noted, who_row
+from ddtui.ui.queue_rows import columns_for, head_rows, heading, line, noted, who_row
 from ddtui.ui.queue_short_rows import line_row
 from ddtui.ui.queue_source import RunPlan, RunView
 from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment
@@ -54,7 +54,7 @@ def test_no_count_and_no_column_is_cut_within_a_word(width: int) -> None:
     waiting = replace(EXPERIMENTS[1], plan=BenchPlan(prompts="coding", repeats=3))
     for each in (RUNNING, EXPERIMENTS[1], waiting):
         assert "…" not in line(each, 1, FULL, width, UNICODE).text
-    assert "…" not in heading(width).text
+    assert "…" not in heading(columns_for(FULL, width), width).text
 
 
 def test_what_another_process_runs_is_told_as_far_as_the_store_knows() -> None:

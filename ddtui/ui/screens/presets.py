@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
+from rich.cells import cell_len
 from textual import on, work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical
@@ -41,6 +42,9 @@ AGAIN = 20.0
 """Seconds after which a plan is made anew though nothing is known to have changed."""
 PAUSE = 0.15
 """Seconds that the highlight must rest before a plan is made."""
+_NAMELESS = "(no preset)"
+_NAME = 22
+"""Cells of a preset's name, at most, where there is room for its description."""
 _NO_PRESET = PresetView("", "Only what is set here, beside what the unit has", "", Request())
 
 
@@ -67,6 +71,8 @@ class PresetsScreen(ListScreen):
         self._desk = desk
         self._presets: Sequence[PresetView] = ()
         self._listed: list[PresetView] = []
+        self._lit: int | None = None
+        """The line that is painted as the highlighted one."""
         self._own: dict[str, Request] = {}
         """What was set beside each preset."""
         self._detail = Detail()
@@ -166,14 +172,14 @@ class PresetsScreen(ListScreen):
             if words in each.name.lower() or words in each.description.lower()
         ]
         self._listed = [*found, _NO_PRESET] if not words else found
-        options.styles.width = width = self._list_width()
-        room = width - 6
+        self._lit = None
+        options.styles.width = self._list_width()
         names = [each.name for each in self._listed]
         with self.prevent(OptionList.OptionHighlighted):
             options.clear_options()
             options.add_options(
                 [
-                    Option(self._line(each, room), id=f"preset-{at}")
+                    Option(self._line(each), id=f"preset-{at}")
                     for at, each in enumerate(self._listed)
                 ]
             )
@@ -183,22 +189,35 @@ class PresetsScreen(ListScreen):
         options.border_title = Content(f"Presets {count}")
         self._highlight(options.highlighted)
 
-    def _line(self, preset: PresetView, room: int) -> Content:
-        name = fmt.clean(preset.name) or "(no preset)"
+    def _line(self, preset: PresetView, *, lit: bool = False) -> Content:
+        """A preset in the list; `lit` on the colour of the highlight, where no other is seen."""
+        room = self._list_width() - 6
+        name = fmt.clean(preset.name) or _NAMELESS
         mark = " *" if self._own.get(preset.name, Request()) != Request() else ""
-        name = clip(name, max(4, (room if room < 40 else 22) - len(mark))) + mark
-        line = Content(name)
-        rest = room - line.cell_length - 2
-        if room >= 40 and rest > 8:
-            words = clip(fmt.clean(preset.description), rest)
-            line = line.append(Content.styled(f"  {words}", "$label"))
-        return line
+        name = clip(name, max(4, (room if room < 40 else _NAME) - len(mark))) + mark
+        if room < 40:
+            return Content(name)
+        names = (fmt.clean(each.name) or _NAMELESS for each in self._listed)
+        column = min(_NAME, max(map(cell_len, names)))
+        line = Content(name + " " * max(0, column - cell_len(name)))
+        words = clip(fmt.clean(preset.description), max(1, room - line.cell_length - 2))
+        return line.append(f"  {words}" if lit else Content.styled(f"  {words}", "$label"))
+
+    def _light(self, at: int | None) -> None:
+        """Paint the highlighted line, and the one that was."""
+        options = self.query_one(OptionList)
+        for one in {self._lit, at} - {None}:
+            if one is not None and one < options.option_count:
+                line = self._line(self._listed[one], lit=one == at)
+                options.replace_option_prompt_at_index(one, line)
+        self._lit = at
 
     @on(OptionList.OptionHighlighted)
     def _highlighted(self, event: OptionList.OptionHighlighted) -> None:
         self._highlight(event.option_index)
 
     def _highlight(self, at: int | None) -> None:
+        self._light(at)
         preset = self._listed[at] if at is not None and at < len(self._listed) else None
         before = self._detail
         if preset is None:

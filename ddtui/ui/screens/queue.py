@@ -22,7 +22,7 @@ from ddtui.ui.ink import Ink, Row, rows_text, wrapped
 from ddtui.ui.palette import keymap_of
 from ddtui.ui.queue_desk import QueueDesk
 from ddtui.ui.queue_detail_rows import QueueDetail, detail_rows
-from ddtui.ui.queue_rows import content_of, heading, line, places
+from ddtui.ui.queue_rows import columns_for, content_of, heading, line, places
 from ddtui.ui.screens.built import built
 from ddtui.ui.screens.live import ListScreen
 from ddtui.ui.screens.queue_editing import QueueEditing
@@ -186,8 +186,11 @@ class QueueScreen(QueueEditing, ListScreen):
         glyphs = self._shown.glyphs if self._shown is not None else UNICODE
         listed, there = list(view.experiments), places(view.experiments)
         self._tell_nothing(empty=not listed)
-        self.query_one("#columns", Static).update(Content(heading(width).text))
-        rows = [line(each, there.get(each.id), view, width, glyphs) for each in listed]
+        columns = columns_for(view, width)
+        self.query_one("#columns", Static).update(Content(heading(columns, width).text))
+        rows = [
+            line(each, there.get(each.id), view, width, glyphs, columns=columns) for each in listed
+        ]
         kept = self.highlighted or (listed[0] if listed else None)
         # The colours of states are not seen on that of the highlight.
         lines = [

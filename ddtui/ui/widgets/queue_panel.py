@@ -10,7 +10,7 @@ from ddtui.ui.widgets.canvas import Drawing, Panel
 
 
 class QueuePanel(Panel):
-    """What runs with its step, the next two, and when all is done; in one line where it is low."""
+    """What runs with its step, the next ones, and when all is done; in one line where it is low."""
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         view = shown.queue
@@ -21,7 +21,7 @@ class QueuePanel(Panel):
         drawing = Drawing(title=Row("Queue", Ink.TITLE), note=who_row(view, shown.glyphs))
         if view.settings.paused:
             drawing.title.add("  ").add(" PAUSED ", Ink.WARN_BADGE)
-        rows = short_rows(view, shown.now, width, shown.glyphs)
+        rows = short_rows(view, shown.now, width, shown.glyphs, height)
         # What does not fit is left out from the middle: when all is done matters more.
         drawing.rows = rows if len(rows) <= height else [*rows[: height - 1], rows[-1]]
         return drawing
