@@ -9,6 +9,7 @@ import random
 
 import pytest
 from msgspec.structs import replace
+from textual.widgets import OptionList
 
 from ddtui.core.experiment import QueueSettings
 from ddtui.ui.deliberate import SETTLE
@@ -66,6 +67,9 @@ class HammeredQueue(Hammered):
         await to_monitor(self)
         for name in names:
             target = self.app if name.startswith("app.") else self.app.screen
+            if name == "screen.end":  # of the running one: a burst may have moved the highlight
+                self.app.screen.query_one(OptionList).highlighted = 0
+                await self.idle()
             await target.run_action(name)
             await self.idle()
             while isinstance(self.app.screen, WaitingScreen):
