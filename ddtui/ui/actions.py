@@ -244,7 +244,7 @@ _PRESETS = (
     Action(
         "presets.cancel",
         "Close",
-        "Close the line that is typed into, then drop the filter",
+        "Close the line that is typed into, drop the filter, then hide a change that has ended",
         ("escape",),
         Group.SEARCH,
     ),

@@ -110,6 +110,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         super().__init__(driver_class=TerminalDriver)
         self._in_turn = InTurn(self, self._pass_on)
         self._aftermath = Aftermath()
+        self._last_typed = 0.0
         self._hints = {each: self.keymap.shown(each) for each in _HINTED}
         self._glyphs = ASCII if self.settings.ascii else UNICODE
         self.queue_desk = None if queue is None else self._queue_desk(queue)
@@ -203,9 +204,14 @@ class DdtuiApp(App[object], inherit_bindings=False):
             self._aftermath.asked(event.time, word=word)
         elif self._aftermath.swallows(key, event.time):
             if self._aftermath.worth_telling():
-                self.notify("Keys right after the question did nothing", markup=False)
+                self.notify("Keys right after that did nothing", markup=False)
             return
+        self._last_typed = event.time
         await super().on_event(event)
+
+    def on_typing_refused(self) -> None:
+        """Keep what was meant for a line that did not come up from acting as keys."""
+        self._aftermath.asked(self._last_typed, word=True)
 
     # ---- painting ---------------------------------------------------------------------------
 

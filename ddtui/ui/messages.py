@@ -11,3 +11,7 @@ class PauseToggled(Message):
 
 class ChangeDismissed(Message):
     """The operator has seen how a reconfiguration ended."""
+
+
+class TypingRefused(Message):
+    """A line to type into did not come up: what is typed for it must not act as keys."""

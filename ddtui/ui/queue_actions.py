@@ -165,7 +165,7 @@ _LOOK = (
     Action(
         "queue.close",
         "Close",
-        "Close the line that is typed into",
+        "Close the line that is typed into, then hide a change that has ended",
         ("escape",),
         Group.SEARCH,
     ),

@@ -249,6 +249,8 @@ class StillQueue:
         )
 
     def like(self, experiment_id: str, text: str) -> LikeView:
+        if any("=" not in word for word in text.split() if word != "control"):
+            return LikeView(fault="no NAME=VALUE")
         if "block_size=16" not in text:
             return LikeView(title="budget 12 topk 4")
         reference = Shape(block_size=8, budget=12, topk=4)
@@ -363,7 +365,9 @@ class StoredQueue(StillQueue):
             request = parse_assignments(text.split())
         except ConfigError as error:
             raise ControlProblem(error.problems[0].message) from error
-        return await self._done(lambda: self.queue.add([self.queue.draft(request)]))
+        added = [self.queue.draft(request)]
+        await self._done(lambda: self.queue.add(added))
+        return [each.id for each in added]
 
     async def edit(self, experiment_id: str, text: str) -> Sequence[str]:
         over = parse_assignments(text.split())

@@ -21,6 +21,7 @@ from ddtui.ui.screens.queue import QueueScreen
 from ddtui.ui.screens.queue_grid import GridScreen
 from ddtui.ui.screens.queue_like import LikeScreen
 from ddtui.ui.source import ControlProblem
+from ddtui.ui.widgets.prompt import Prompt
 from tests.ui.control_keys import Operator, operating, shows, until
 from tests.ui.queue_world import EMPTY, FULL, HERE, HOSTILE_VIEW, StillQueue, StoredQueue
 
@@ -224,9 +225,31 @@ async def test_what_ended_can_neither_be_moved_nor_edited() -> None:
     queue = StillQueue()
     async with operating("live", queue=queue) as operator:
         await operator.press("5", "end", "K", "h", "e")
-        await type_in(operator, "budget=6")
-        await until(operator, shows(operator, "only what waits can be changed"))
+        await until(operator, shows(operator, "Cannot change it: it is cancelled"))
+        assert not operator.app.screen.query_one(Prompt).purpose
+        await operator.press(*"gm=6", each=0.2)  # meant for the line that did not come up
+        await until(operator, shows(operator, "Keys right after that did nothing"))
+        assert isinstance(operator.app.screen, QueueScreen)
         assert queue.changed == []
+
+
+async def test_the_highlight_goes_to_what_was_added(stored: StoredQueue) -> None:
+    fill(stored, 4, 8)
+    async with operating("idle", queue=stored) as operator:
+        await operator.press("5", "a")
+        await type_in(operator, "budget=16")
+        await until(operator, lambda: budgets(stored) == [4, 8, 16])
+        screen = operator.app.screen
+        assert isinstance(screen, QueueScreen)
+
+        def highlighted() -> object:
+            each = screen.highlighted
+            return None if each is None else each.request.knobs.get("budget")
+
+        await until(operator, lambda: highlighted() == 16)
+        await operator.press("F")
+        await until(operator, lambda: budgets(stored) == [16, 4, 8])
+        await until(operator, lambda: highlighted() == 16)
 
 
 async def test_the_same_but_with_a_matching_budget_and_its_control() -> None:
@@ -234,6 +257,8 @@ async def test_the_same_but_with_a_matching_budget_and_its_control() -> None:
     async with operating("idle", size=(120, 40), queue=queue) as operator:
         await operator.press("5", "m")
         assert isinstance(operator.app.screen, LikeScreen)
+        await operator.press("enter")
+        assert (isinstance(operator.app.screen, LikeScreen), queue.changed) == (True, [])
         operator.app.screen.query_one(Input).value = "block_size=16 control"
         await until(operator, shows(operator, "ceil(12 x 15 / 7) = 26"))
         assert "and the control" in operator.text()

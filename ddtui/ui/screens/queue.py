@@ -76,7 +76,8 @@ class QueueScreen(QueueEditing, ListScreen):
         self._detail = QueueDetail()
         self._facts: Hashable = None
         self._pause: Timer | None = None
-        self._logged = -2
+        self._wanted = ""
+        """Id of the experiment to highlight as soon as it is listed."""
 
     def compose(self) -> ComposeResult:
         yield Header()
@@ -213,6 +214,8 @@ class QueueScreen(QueueEditing, ListScreen):
         at = options.highlighted
         kept = self._listed[at].id if at is not None and at < len(self._listed) else ""
         ids = [each.id for each in listed]
+        if self._wanted in ids:
+            kept, self._wanted = self._wanted, ""
         with self.prevent(OptionList.OptionHighlighted):
             options.clear_options()
             options.add_options([Option(each) for each in lines])
@@ -256,6 +259,15 @@ class QueueScreen(QueueEditing, ListScreen):
         """The experiment that keys mean."""
         at = self.query_one(OptionList).highlighted
         return self._listed[at] if at is not None and at < len(self._listed) else None
+
+    def go_to(self, experiment_id: str) -> None:
+        """Highlight an experiment, now or as soon as it is listed."""
+        self._wanted = experiment_id
+        ids = [each.id for each in self._listed]
+        if experiment_id in ids:
+            self._wanted = ""
+            self.query_one(OptionList).highlighted = ids.index(experiment_id)
+        self._fill()
 
     @on(OptionList.OptionHighlighted)
     def _moved(self, event: OptionList.OptionHighlighted) -> None:

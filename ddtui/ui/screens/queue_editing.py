@@ -11,6 +11,7 @@ from textual.widgets import OptionList
 from ddtui.core.experiment import ENDED, WAITING, Experiment, ExperimentState, Leave, Place
 from ddtui.experiments.worked import Worked
 from ddtui.ui import format as fmt
+from ddtui.ui.messages import ChangeDismissed, TypingRefused
 from ddtui.ui.palette import keymap_of
 from ddtui.ui.queue_desk import QueueDesk
 from ddtui.ui.queue_rows import leave_words
@@ -71,8 +72,14 @@ class QueueEditing(Screen[None]):
 
         self.app.push_screen(LikeScreen(self._desk.queue, each), given)
 
+    def go_to(self, experiment_id: str) -> None:
+        """Highlight an experiment, now or as soon as it is listed."""
+        raise NotImplementedError
+
     def _added(self, ids: Any) -> None:
         count = len(ids)
+        if ids:
+            self.go_to(ids[0])
         words = "experiment" if count == 1 else "experiments"
         self.notify(f"Added {count} {words}", markup=False)
 
@@ -156,7 +163,10 @@ class QueueEditing(Screen[None]):
 
     def action_edit(self) -> None:
         """Ask what to change of it."""
-        self._ask("edit", "Change:", "")
+        if self._waits("change") is None:
+            self.post_message(TypingRefused())
+        else:
+            self._ask("edit", "Change:", "")
 
     def action_note(self) -> None:
         """Ask for its note."""
@@ -240,11 +250,13 @@ class QueueEditing(Screen[None]):
         return ""
 
     def action_close(self) -> None:
-        """Close the line."""
+        """Close the line; then hide a change that has ended."""
         if self.query_one(Prompt).purpose:
             self.query_one(Prompt).close()
             self.query_one(KeyBar).instead(())
             self.query_one(OptionList).focus()
+        else:
+            self.post_message(ChangeDismissed())
 
     @on(Prompt.Changed)
     def _typed(self, event: Prompt.Changed) -> None:
@@ -261,7 +273,7 @@ class QueueEditing(Screen[None]):
         try:
             match event.purpose:
                 case "add":
-                    await queue.add(event.value)
+                    self._added(await queue.add(event.value))
                 case "edit":
                     await queue.edit(of, event.value)
                 case "note":

@@ -86,8 +86,8 @@ class LikeScreen(Modal[Chosen | None]):
 
     @on(Input.Submitted)
     def _submitted(self, event: Input.Submitted) -> None:
-        if self._view.fault:
-            return
+        if self._view.fault or not event.value.strip():
+            return  # two keys, m and enter, are not to add anything
         chosen = self._chosen
         if chosen is not None and chosen.value is None:
             return  # why is told in its row
