@@ -278,6 +278,8 @@ def _say_dry(plan: Plan, *, as_json: bool) -> None:
 def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_json: bool) -> None:
     from ddtui.cli.change_report import record_lines, record_report
     from ddtui.cli.changing import StartedOnly, changing, exit_code_of
+    from ddtui.hosts.base import HostError
+    from ddtui.store import StoreError
 
     set_up_log(debug=options.debug)
     under_way: list[Controller] = []
@@ -297,6 +299,11 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
     except KeyboardInterrupt:
         _tell_how_to_go_on(host, under_way)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
+    except (HostError, StoreError):
+        record = under_way[0].running if under_way else None
+        if record is not None and not record.ending:
+            _tell_how_to_go_on(host, under_way)
+        raise
     if record is None:
         return
     if as_json:

@@ -13,7 +13,7 @@ from typing import Literal
 import msgspec
 
 from ddtui.control import drop_in
-from ddtui.control.carrying_out import CarryingOut, Watching
+from ddtui.control.carrying_out import Watching
 from ddtui.control.differences import (
     differences,
     edited_beneath,
@@ -29,24 +29,24 @@ from ddtui.control.earlier import Earlier, earlier, only_the_drop_in
 from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import Facts, RightMissing, UnitActions
 from ddtui.control.journal import ChangeStore, Journal, OnStep
-from ddtui.control.lock import LockHeld, lock_holder, lock_key, locked
-from ddtui.control.outcome import Asked, Outcome, break_off
+from ddtui.control.lock import LockHeld, lock_holder, lock_key
+from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
 from ddtui.control.proof import deviations, restart_due
-from ddtui.control.reconfiguration import Limits, Run, Step
+from ddtui.control.reconfiguration import Limits, Run
 from ddtui.control.rights_check import RightsCheck
 from ddtui.control.simulated import NOTHING_CHANGED, PROCESS, OfThisHost
+from ddtui.control.to_its_end import to_its_end
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.control.unit_files import UnitText
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
 from ddtui.core.redact import redact_argv, redact_mapping
 from ddtui.core.snapshot import ReadinessState
-from ddtui.hosts.base import HostError, LinkDown, ProgramTimeout
+from ddtui.hosts.base import HostError
 
 Policy = Literal["ask", "always", "never"]
 Kind = Literal["apply", "rollback", "restart"]
-LINK_AGAIN = 0.5
 KNOWN_CHANGES = 5
 """Earlier changes whose invocations may have left processes."""
 
@@ -86,6 +86,7 @@ class Controller:
         self._limits = limits or Limits()
         self._who = who or operator()
         self._journal: Journal | None = None
+        self._is_carrying = False
         self._rights = RightsCheck()
 
     # ---- looking -------------------------------------------------------------------------------
@@ -438,52 +439,26 @@ class Controller:
     async def _carry(
         self, record: ChangeRecord, actions: UnitActions, on_step: OnStep | None, asked: Asked
     ) -> ChangeRecord:
-        """Go on until it has ended, over as many connections as that takes."""
-        if self._journal is not None and not self._journal.record.ending:
+        """Go on until it has ended. Raises as `to_its_end` does."""
+        if self._is_carrying:
             raise NotPossible("a change is under way here already")
-        journal = Journal(record, self._store, self._watching.clock, on_step)
-        before, self._journal = self._journal, journal
-        text = await actions.read()
-        key = lock_key(actions.scope, actions.unit, text.uid)
-        holder = f"{record.who} since {drop_in.stamp(record.began)}: {_title(record)}"
-        failure: HostError | None = None
-        while not journal.record.ending:
-            try:
-                await actions.host.wait_live()
-                if failure is not None:
-                    await break_off(journal, actions, self._watching, failure)
-                    break
-                async with locked(actions.host, key, record.id, holder) as lock:
-                    if not journal.record.steps:
-                        await journal.step(Step.PLANNED)
-                    if len(journal.record.steps) == 1:
-                        await journal.step(Step.LOCKED)
-                    work = CarryingOut(
-                        actions, self._watching, journal, lock, self._limits, asked.orphans
-                    )
-                    outcome = Outcome(work, journal, actions, self._here, self._watching, asked)
-                    await outcome.reach()
-            except (LinkDown, ProgramTimeout) as error:
-                journal.say(f"waiting for the host: {error.what}")
-                await asyncio.sleep(LINK_AGAIN)
-            except LockHeld as error:
-                if journal.record.steps:  # somebody took over while the link was down
-                    await journal.end(Step.UNKNOWN, error.what)
-                    break
-                self._journal = before
-                raise
-            except HostError as error:
-                if not journal.record.steps:
-                    self._journal = before  # nothing was touched
-                    raise
-                failure = error
+        self._is_carrying, before = True, self._journal
+        try:
+            text = await actions.read()
+            if not record.steps:
+                state = record.state | {"machine": text.machine}
+                record = msgspec.structs.replace(record, state=state)
+            self._journal = journal = Journal(record, self._store, self._watching.clock, on_step)
+            await to_its_end(
+                journal, actions, text, self._here, self._watching, self._limits, asked
+            )
+        finally:
+            self._is_carrying = False
+            if self._journal is not None and not self._journal.record.steps:
+                self._journal = before  # nothing was touched
         return journal.record
 
 
 def _invocations(record: ChangeRecord) -> set[str]:
     """Of the unit before a change, and after it."""
     return {each for each in (record.state.get("before", ""), record.invocation) if each}
-
-
-def _title(record: ChangeRecord) -> str:
-    return f"{record.kind} {record.preset}".strip()

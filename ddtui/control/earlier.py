@@ -41,6 +41,15 @@ class Earlier(msgspec.Struct, frozen=True):
         )
 
 
+ANOTHER_MACHINE = "the host is another machine than the one of that change, or installed anew"
+
+
+def on_another_machine(record: ChangeRecord, text: UnitText) -> bool:
+    """Whether a change was made on another installation than the host's present one."""
+    known = str(record.state.get("machine", ""))
+    return bool(known and text.machine) and known != text.machine
+
+
 async def earlier(store: ChangeStore, actions: UnitActions, text: UnitText) -> Earlier | None:
     """The drop-in before the present one; None where no other is known. Raises StoreError.
 
@@ -52,14 +61,16 @@ async def earlier(store: ChangeStore, actions: UnitActions, text: UnitText) -> E
     for record in records:
         if record.drop_in_hash == present and record.kind == "apply":
             back, base = record.before_drop_in, header_of(record.drop_in).base
-            found = _replaced(text, back, base)
+            found = (*_elsewhere(record, text), *_replaced(text, back, base))
             return Earlier(back, found, _origin(back, records), named(record))
     last = await asyncio.to_thread(store.last_in_force, host, unit, simulated=simulated)
     if last is None or text_hash(last) == present:
         return None
     unknown = _unknown(text) if sets_anything(text.own) else ()
     replaced = _replaced(text, last, header_of(last).base)
-    return Earlier(last, (*replaced, *unknown), _origin(last, records))
+    origin = next((each for each in records if _brought(each, last)), None)
+    elsewhere = _elsewhere(origin, text) if origin is not None else ()
+    return Earlier(last, (*elsewhere, *replaced, *unknown), _origin(last, records))
 
 
 def named(record: ChangeRecord) -> str:
@@ -109,6 +120,28 @@ def only_the_drop_in(present: str, back: str, path: str, *, same: bool, runs_so:
         "to keep the engine running, do not roll back: nothing that it runs with would change"
         if same and runs_so
         else "",
+    )
+
+
+def _brought(record: ChangeRecord, drop_in: str) -> bool:
+    """Whether a change brought this text of ddtui's drop-in into force."""
+    return record.is_proved and record.proved_drop_in == drop_in
+
+
+def _elsewhere(record: ChangeRecord, text: UnitText) -> tuple[Finding, ...]:
+    """Whether the earlier configuration is one of another installation."""
+    if not on_another_machine(record, text):
+        return ()
+    return (
+        Finding(
+            Level.ERROR,
+            "machine-replaced",
+            f"{ANOTHER_MACHINE}: {named(record)}",
+            "that it was in force there proves nothing here: models, drivers and the server may be"
+            " others",
+            "change what is configured now with `ddtui apply`; to take over the earlier command all"
+            " the same, look at the differences and add --force",
+        ),
     )
 
 

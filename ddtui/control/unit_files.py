@@ -19,6 +19,7 @@ from ddtui.control.exec_start import (
 from ddtui.control.unit_command import DROP_IN_NAME, EnvironmentFile
 from ddtui.control.unit_text import UnitFile, listed, split_cat
 from ddtui.core.bounded import bounded_int
+from ddtui.core.text import clean
 
 
 class Trouble(msgspec.Struct, frozen=True):
@@ -45,10 +46,14 @@ class UnitText(msgspec.Struct, frozen=True):
     """Drop-ins among the files that systemd has not read yet."""
     closed: tuple[str, ...] = ()
     """Files of it that may not be read; `files` has the others."""
+    machine: str = ""
+    """Tells the host's installation from any other one; empty where that is not known."""
     trouble: Trouble | None = None
 
 
-_BLOCK = re.compile(rb"@(show|cat|file|gone|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n")
+_BLOCK = re.compile(
+    rb"@(show|machine|cat|file|gone|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n"
+)
 _SHOWN = (
     *("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart"),
     *("Environment", "NeedDaemonReload"),
@@ -87,6 +92,7 @@ def parse_unit_files(output: bytes, unit: str = "") -> UnitText:
         shown=values.get("ExecStart", ""),
         unread=tuple(file.path for file in unread),
         closed=tuple(closed),
+        machine=next((clean(path, 64) for kind, path, _ in blocks if kind == "machine"), ""),
     )
     return _judged(unit, text, values, shown)
 

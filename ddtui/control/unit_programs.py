@@ -54,6 +54,7 @@ each() { # KIND PATH
 }
 echo "@user $(id -un) $UID $HOME"
 block show - "$out"
+[ ! -r /etc/machine-id ] || { id=$(sha256sum < /etc/machine-id) && echo "@machine - ${id%% *}"; }
 nl=$'\n'; all=$nl$out
 paths=${all#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
 fragment=${all#*"${nl}FragmentPath="}; fragment=${fragment%%"$nl"*}
@@ -104,7 +105,8 @@ bytes and a newline: `show` (properties), `cat` (`systemctl cat`; where that fai
 file of the unit instead, and `@gone - PATH` for one that is there no more), `environment` (each
 file of variables that must be there, or is), `unread` (each drop-in that systemd will take up with
 its next reload) and `ours` (ddtui's own drop-in); `-` instead of the size of a file that may not be
-read, `@none PATH` where there is no drop-in; `@end`."""
+read, `@none PATH` where there is no drop-in; `@machine - HASH` of the host's machine-id(5), which
+itself is to be told nobody; `@end`."""
 
 LOOK = Program(
     "ddtui:unit-look",

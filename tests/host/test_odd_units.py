@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -9,8 +10,10 @@ import pytest
 
 from ddtui.control.controller import NotPossible
 from ddtui.control.lock import lock_holder
+from ddtui.core.change_record import StepRecord
 from ddtui.core.launch import Request
 from ddtui.core.snapshot import ReadinessState
+from ddtui.hosts.base import LinkRefused
 from tests.host.changing import SUDOERS, Changer, changer, grant
 from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line
 from tests.host.watching import Watcher
@@ -20,6 +23,8 @@ BLOCK = "speculative-dflash-block-size"
 FRAGMENT = f"/etc/systemd/system/{UNIT}"
 FOLDER = f"{FRAGMENT}.d"
 DROP_IN = f"{FOLDER}/50-ddtui.conf"
+KEYS = "/home/ops/.ssh/authorized_keys"
+MACHINE = "/etc/machine-id"
 BASHRC = "/home/ops/.bashrc"
 WANTED = Request(flags={BLOCK: 16})
 
@@ -155,3 +160,66 @@ async def test_an_account_that_talks_is_an_operator_as_well(
             assert (await ops.control.rollback(ops.heard)).ending == "rolled back"
     finally:
         host.write(BASHRC, kept)
+
+
+async def test_a_login_that_is_refused_in_the_middle_ends_the_waiting(
+    host: GpuHost, ops: Changer
+) -> None:
+    """Nobody is let in any more: that is said, and the change is carried on later, once."""
+    started = starts(host)
+
+    def shut_out(step: StepRecord) -> None:
+        if step.step == "stopping":
+            host.exec("mv", KEYS, f"{KEYS}.away")
+            for process in host.exec("pgrep", "-f", "sshd: ops@", check=False).stdout.split():
+                host.exec("kill", "-9", process, check=False)
+
+    ops.on = shut_out
+    try:
+        with pytest.raises(LinkRefused):
+            await ops.apply(request=WANTED)
+    finally:
+        host.exec("mv", f"{KEYS}.away", KEYS)
+    ops.on = lambda _: None
+    ops.watching.retry_now()
+    await ops.watching.until_live()
+    record = await ops.control.resume(ops.heard)
+    assert (record.ending, flag(host), starts(host)) == ("in force", "16", started + 1)
+
+
+async def test_another_installation_is_not_taken_for_the_same_host(
+    host: GpuHost, ops: Changer
+) -> None:
+    """What was in force before a host was installed anew goes back there only by force."""
+    assert (await ops.apply(request=WANTED)).ending == "in force"
+    known = host.exec("cat", MACHINE).stdout
+    loading = asyncio.Event()
+    ops.on = lambda step: loading.set() if step.step == "loading" else None
+    try:
+        host.write(MACHINE, f"{known.strip()[::-1]}\n", mode=0o444)
+        plan = await ops.control.rollback_plan()
+        (error,) = [each for each in plan.findings if each.rule == "machine-replaced"]
+        assert plan.blocked
+        assert "installed anew" in error.text
+        with pytest.raises(NotPossible, match="installed anew"):
+            await ops.control.rollback(ops.heard)
+        assert not (await ops.control.rollback_plan(force=True)).blocked
+        work = asyncio.create_task(ops.apply(request=Request(flags={BLOCK: 12})))
+        await loading.wait()
+        work.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await work
+    finally:
+        host.write(MACHINE, known, mode=0o444)
+    record = await ops.control.resume(ops.heard)
+    assert record.ending == "unknown"
+    assert "nothing was done on it" in record.steps[-1].detail
+    back = await ops.control.apply(await ops.plan(WANTED), ops.heard)
+    assert (back.ending, flag(host)) == ("in force", "16")
+
+
+def starts(host: GpuHost) -> int:
+    """How often the unit was started, by the journal."""
+    started = "MESSAGE_ID=39f53479d3a045ac8e11786248231fbf"
+    command = ["journalctl", "--output=cat", "--no-pager", "--quiet", f"UNIT={UNIT}", started]
+    return len(host.exec(*command).stdout.splitlines())
