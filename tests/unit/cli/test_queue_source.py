@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
@@ -220,8 +222,24 @@ async def test_a_runner_of_another_process_is_seen_and_asked_to_stop(
 class Screens:
     """The app over a real host, driven by its keys; asks nothing of a terminal."""
 
-    def __init__(self, app: DdtuiApp, pilot: Pilot[object]) -> None:
-        self.app, self.pilot = app, pilot
+    def __init__(self, there: There) -> None:
+        self.app = DdtuiApp(
+            there.source, control=there.control, queue=there.queue, key_clock=self.clock
+        )
+        self.pilot: Pilot[object]
+        self._ahead = 0.0
+
+    def clock(self) -> float:
+        """The clock of keys: it runs, and can be set ahead."""
+        return time.monotonic() + self._ahead
+
+    async def press_late(self, key: str) -> None:
+        """One key, a second after all before it."""
+        self._ahead += 1.0
+        event = events.Key(key, None)
+        event.time = self.clock()
+        self.app.post_message(event)
+        await self.pilot.pause()
 
     def text(self) -> str:
         strips = self.app.screen._compositor.render_strips()
@@ -244,12 +262,13 @@ class Screens:
         await until(lambda: isinstance(self.app.screen, ConfirmScreen))
         screen = self.app.screen
         assert isinstance(screen, ConfirmScreen)
-        await self.pilot.pause(0.7)
-        asked = screen.deliberation
-        assert asked.word == ""
-        for key, wait in (("right", 0.7), ("enter", 0.7)):
-            await self.pilot.press(key)
-            await self.pilot.pause(wait)
+        assert screen.deliberation.word == ""
+        self._ahead += 2.0
+        screen._settle()
+        for key in ("right", "enter"):
+            await self.press_late(key)
+        self._ahead += 1.0
+        screen._settle()
         await until(lambda: self.app.screen is not screen)
 
 
@@ -257,9 +276,9 @@ async def test_a_queue_is_run_from_the_screen_and_added_to_meanwhile(
     loaded: Loaded, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with on_demo(loaded, monkeypatch) as there:
-        app = DdtuiApp(there.source, control=there.control, queue=there.queue)
-        async with app.run_test(size=(120, 40), notifications=True) as pilot:
-            screens = Screens(app, pilot)
+        screens = Screens(there)
+        async with screens.app.run_test(size=(120, 40), notifications=True) as pilot:
+            screens.pilot = pilot
             await pilot.press("5")
             for text in ("budget=12 plan=tiny", "budget=16 topk=4 plan=tiny"):
                 await pilot.press("a")
