@@ -53,6 +53,8 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     ddtui has not kept that."""
     moved: tuple[str, ...] = ()
     """Ids of what waited to be made on an earlier one, when another hand had changed the unit."""
+    before: Launch | None = None
+    """That earlier one."""
     in_force: InForce = InForce()
     """What the queue's settings said of it when all had ended."""
 
@@ -78,6 +80,10 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     def has(self, experiment_id: str) -> bool:
         """Whether what waits was to be made on this one; of a killed run nobody has kept that."""
         return self.left is None or experiment_id in self.rest
+
+    def meant_for(self, experiment_id: str) -> Launch | None:
+        """What it waited to be made on, where that is an earlier one."""
+        return self.before if experiment_id in self.moved else None
 
     def may_do_yet(self, experiment: Experiment) -> bool:
         """Whether an experiment that does not run is of this queue, and may still be done."""
@@ -187,6 +193,7 @@ class BaselineBook:
             unit=around.unit(),
             asked=(),
             moved=moved,
+            before=known.launch if moved and known is not None else None,
         )
         snapshot, engine = around.watching.snapshot(), around.watching.engine
         in_force = in_force_now(launch, engine, snapshot, settings.in_force)

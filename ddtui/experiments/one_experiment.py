@@ -12,6 +12,7 @@ import msgspec
 from ddtui.bench.errors import BenchError
 from ddtui.bench.progress import Progress
 from ddtui.core.change_record import ChangeRecord, StepRecord
+from ddtui.core.configuration_key import key_of
 from ddtui.core.experiment import Experiment, ExperimentState, Step, StepFields
 from ddtui.core.launch import Launch, Plan, Value
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
@@ -28,6 +29,7 @@ from ddtui.experiments.measuring import (
 from ddtui.experiments.needs import Around
 from ddtui.experiments.plan_known import knobs_planned
 from ddtui.experiments.running import Action, Decision, decide
+from ddtui.hosts.base import HostError
 
 
 class Tell(Protocol):
@@ -71,7 +73,7 @@ class OneExperiment:
         tell: Tell,
         on_progress: Callable[[Progress], None],
         asking: Asking,
-        moved: bool = False,
+        meant_for: Launch | None = None,
     ) -> None:
         """Take it.
 
@@ -83,12 +85,12 @@ class OneExperiment:
             tell: Makes an event.
             on_progress: Told how far the bench has come.
             asking: Keeps what the unit is asked for before it is.
-            moved: Whether it was meant to be made on something else.
+            meant_for: What it was to be made on, where that is something else.
         """
         self._around = around
         self._base = base
         self._asking = asking
-        self._moved = moved
+        self._meant_for = meant_for
         self._tell = tell
         self._on_progress = on_progress
         self.experiment = experiment
@@ -180,10 +182,16 @@ class OneExperiment:
 
     async def _tell_of_another_base(self) -> None:
         """That it comes out differently than it was meant when it was added; once."""
-        known, now = self._added_as, self._bringing.configuration
-        if not now or not (known != now if known else self._moved):
+        now, meant_for = self._bringing.configuration, self._meant_for
+        if now and not self._added_as and meant_for is not None:
+            try:
+                plan = await self._around.control.plan(self.experiment.request, meant_for)
+            except HostError:
+                plan = None  # then it is told in any case
+            self._added_as = key_of(meant_for if plan is None else plan.after)
+        if not now or self._added_as in {"", now}:
             return
-        self._added_as, self._moved = now, False
+        self._added_as = now
         await self._step(self.experiment.step or "planning", detail=OTHER_BASE)
         self._tell("other base", self.experiment, text=OTHER_BASE)
 

@@ -207,7 +207,7 @@ class Runner:
             tell=telling.tell,
             on_progress=telling.progressed,
             asking=self._baselines.asking,
-            moved=experiment.id in base.moved,
+            meant_for=base.meant_for(experiment.id),
         )
         telling.see(
             experiment=experiment, step=experiment.step, detail="", progress=None, waiting=""
