@@ -226,9 +226,10 @@ async def test_close_while_connecting_returns_at_once(lab: SshLab) -> None:
     with contextlib.closing(mute):
         host = SshHost("lab", lab.target(port=mute.getsockname()[1]))
         await host.start()
-        await asyncio.sleep(0.05)
-        async with asyncio.timeout(2):
-            await host.close()
+        connection, _ = await asyncio.to_thread(mute.accept)
+        with contextlib.closing(connection):
+            async with asyncio.timeout(2):
+                await host.close()
 
 
 async def test_a_server_that_says_nothing_is_given_up(lab: SshLab) -> None:
@@ -250,17 +251,21 @@ async def test_waking_from_sleep_drops_the_connection(
     lab: SshLab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "_TICK", 0.02)
-    slept = 0.0
+    slept, looks = 0.0, 0
 
     def clock() -> float:
+        nonlocal looks
+        looks += 1
         return 1000.0 + slept
 
     host = SshHost("lab", lab.target(), clock=clock)
     states = States(host)
     await host.start()
     await host.wait_live()
-    slept = 15.0
-    await asyncio.sleep(0.06)
+    slept, before = 15.0, looks
+    async with asyncio.timeout(20):
+        while looks < before + 3:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
     assert host.link.state is LinkState.LIVE, "a small step of the clock is no sleep"
     slept = 15.0 + 3600.0
     down = await states.reach(LinkState.RETRYING)
