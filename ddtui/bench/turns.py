@@ -1,4 +1,4 @@
-"""Reading what came, and clearing up, must not make late the stamps of what comes meanwhile."""
+"""Keeps reads and garbage collection from delaying the time stamps of what comes meanwhile."""
 
 from __future__ import annotations
 

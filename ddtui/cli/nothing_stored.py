@@ -1,4 +1,4 @@
-"""Of a host that is neither configured nor has anything stored, the name may be wrong."""
+"""Refuses a host that is neither configured nor known to the store: the name may be wrong."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""With which variables a unit's main process runs, and whether the unit says something else since.
+"""Which variables a unit's main process runs with, and whether the unit has changed since.
 
 systemd tells what a unit is configured as now; a process keeps what it was started with. What the
 unit was configured as at the start decides, where that was seen here, or nothing was changed since.
