@@ -150,29 +150,46 @@ def narrowed(
     width: int | None,
     give: Sequence[tuple[int, int]],
     gap: str = "  ",
+    without: Iterable[int] = (),
 ) -> list[list[str]]:
     """Rows of a table that fits into `width` columns, where that can be.
 
     `give` names columns that may be cut (with an ellipsis) and how wide they stay at least, in the
-    order in which they give way; 0 leaves a column out, and must come last of its column.
+    order in which they give way; 0 leaves a column out, and must come last of its column. Those
+    in `without` are left out at any width.
     """
+    for tried in range(len(give) + 1):
+        gone = {*without, *(column for column, least in give[:tried] if not least)}
+        cuts = [(column, least) for column, least in give[:tried] if column not in gone]
+        cells, fits = _cut(rows, width, cuts, gone, len(gap))
+        if fits:
+            break
+    return [[cell for n, cell in enumerate(row) if n not in gone] for row in cells]
+
+
+def _cut(
+    rows: Sequence[Sequence[str]],
+    width: int | None,
+    cuts: Sequence[tuple[int, int]],
+    gone: set[int],
+    gap: int,
+) -> tuple[list[list[str]], bool]:
+    """Rows whose columns are cut as far as is needed, and whether what is not gone then fits."""
     from ddtui.core.width import cell_len, clip
 
     cells = [list(row) for row in rows]
-    gone: set[int] = set()
-    for column, least in give:
-        widths = [max(cell_len(row[n]) for row in cells) for n in range(len(cells[0]))]
-        total = sum(widths) - sum(widths[n] for n in gone)
-        total += len(gap) * (len(widths) - len(gone) - 1)
-        if width is None or total <= width:
-            break
-        if not least:
-            gone.add(column)
-            continue
-        room = max(least, widths[column] - (total - width))
-        for row in cells:
-            row[column] = clip(row[column], room)
-    return [[cell for n, cell in enumerate(row) if n not in gone] for row in cells]
+    widths = [max(cell_len(row[n]) for row in cells) for n in range(len(cells[0]))]
+
+    def over() -> int:
+        kept = [each for n, each in enumerate(widths) if n not in gone]
+        return 0 if width is None else sum(kept) + gap * (len(kept) - 1) - width
+
+    for column, least in cuts:
+        if (much := over()) > 0:
+            widths[column] = min(widths[column], max(least, widths[column] - much))
+            for row in cells:
+                row[column] = clip(row[column], widths[column])
+    return cells, over() <= 0
 
 
 def wrapped(text: str, width: int | None, indent: str = "  ") -> list[str]:

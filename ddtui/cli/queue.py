@@ -106,6 +106,7 @@ def list_(
 def _list(context: typer.Context, *, everything: bool, as_json: bool) -> None:
     with _opened(context, only_looks=True) as opened:
         from ddtui.cli.nothing_stored import refuse_unknown
+        from ddtui.cli.queue_beside import beside
         from ddtui.cli.queue_report import queue_lines, queue_report
 
         # The version first: what changes in between makes it look old, never new.
@@ -117,10 +118,11 @@ def _list(context: typer.Context, *, everything: bool, as_json: bool) -> None:
         else:
             nothing = f"nothing is queued on {target.name}"
             refuse_unknown(nothing, target, opened.loaded.config, opened.store)
+        more = beside(opened.queue, opened.store, found)
         if as_json:
-            emit_json(queue_report(found, settings, version))
+            emit_json(queue_report(found, settings, version, more))
         else:
-            emit("\n".join(queue_lines(found, settings, Paint(), terminal_width())))
+            emit("\n".join(queue_lines(found, settings, more, Paint(), terminal_width())))
 
 
 # The verb's options are its parameters.
@@ -315,16 +317,18 @@ def note(
 def show(context: typer.Context, word: IdArgument, as_json: JsonOption = False) -> None:
     """Show an experiment with its log."""
     with _opened(context) as opened:
+        from ddtui.cli.queue_beside import beside
         from ddtui.cli.queue_report import detail_lines, event_report, experiment_report, places
 
         found = opened.queue.find(word)
         log = opened.queue.log(found.id)
         place = places(opened.queue.listed()).get(found.id)
+        more = beside(opened.queue, opened.store, [found])
         if as_json:
-            report = experiment_report(found, place)
+            report = experiment_report(found, place, more)
             emit_json({**report, "log": [event_report(each) for each in log]})
         else:
-            emit("\n".join(detail_lines(found, place, log, Paint())))
+            emit("\n".join(detail_lines(found, place, log, more, Paint())))
 
 
 @app.command()
@@ -392,13 +396,14 @@ def _tell(
     opened: _Opened, changed: Sequence[Experiment], said: Sequence[str] = (), *, as_json: bool
 ) -> None:
     """What was changed on standard output, and what to look out for beside it."""
+    from ddtui.cli.queue_beside import beside
     from ddtui.cli.queue_report import changed_lines, experiment_reports
 
-    there = opened.queue.listed()
+    there, more = opened.queue.listed(), beside(opened.queue, opened.store, changed)
     if as_json:
-        emit_json(experiment_reports(changed, there))
+        emit_json(experiment_reports(changed, there, more))
     elif changed:
-        emit("\n".join(changed_lines(changed, there)))
+        emit("\n".join(changed_lines(changed, there, more)))
     else:
         say("nothing to change")
     for each in said:

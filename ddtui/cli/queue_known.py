@@ -13,13 +13,13 @@ from ddtui.bench.errors import BadPrompts
 from ddtui.bench.progress import Progress
 from ddtui.bench.prompts import load_prompts
 from ddtui.cli.live import Watched
+from ddtui.cli.queue_beside import result_of
 from ddtui.cli.sweep_work import values_on
 from ddtui.control.controller import Controller
 from ddtui.core.bench_plan import BenchPlan, same_plan
 from ddtui.core.configuration_key import key_of
 from ddtui.core.experiment import WAITING, Experiment, ExperimentState
 from ddtui.core.launch import Launch, Request, Value
-from ddtui.core.measurement import Measurement
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.experiments.baseline import made_on, moved_ones
@@ -215,20 +215,9 @@ def results_of(kept: Kept) -> dict[str, Result]:
     """What came of each experiment, in short."""
     by_id = {each.id: each for each in kept.measurements}
     found = {each.id: by_id.get(each.measurement) for each in kept.experiments}
-    return {name: _result(each) for name, each in found.items() if each is not None and each.cells}
-
-
-def _result(measured: Measurement) -> Result:
-    cell, coding = measured.cells[0], measured.coding
-    return Result(
-        concurrency=cell.concurrency,
-        user_rate=cell.user_rate.median if cell.user_rate else None,
-        total_rate=cell.total_rate.median if cell.total_rate else None,
-        acceptance=cell.acceptance_length.median if cell.acceptance_length else None,
-        passed=None if coding is None or not coding.total else coding.passed,
-        tasks=0 if coding is None else coding.total,
-        disturbed=bool(measured.disturbed),
-    )
+    return {
+        name: result_of(each) for name, each in found.items() if each is not None and each.cells
+    }
 
 
 def best_of(kept: Kept, running: Experiment, progress: Progress) -> float | None:

@@ -165,6 +165,7 @@ def _show(worked: Worked, *, as_json: bool, dry_run: bool) -> None:
 
 def _queue(worked: Worked, *, held: bool, yes: bool, as_json: bool) -> None:
     from ddtui.cli.changing import ask, can_ask
+    from ddtui.cli.queue_beside import Beside
     from ddtui.cli.queue_report import experiment_reports
     from ddtui.cli.sweep_work import queued
 
@@ -178,5 +179,5 @@ def _queue(worked: Worked, *, held: bool, yes: bool, as_json: bool) -> None:
             raise typer.Exit(ExitCode.BLOCKED)
     added, listed = queued(worked, held=held)
     if as_json:
-        emit_json(experiment_reports(added, listed))
+        emit_json(experiment_reports(added, listed, Beside()))
     say(f"queued {len(added)} experiments; `ddtui run {worked.host}` runs them")

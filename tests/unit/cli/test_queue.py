@@ -13,7 +13,8 @@ import pytest
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, ExperimentState
-from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.core.measurement import Cell, Measurement, MeasurementState, Spread
+from ddtui.experiments.presence import presence_file, present
 from ddtui.store import Store
 from tests.unit.cli.conftest import Run
 
@@ -265,16 +266,17 @@ def test_its_help_names_all_verbs_in_80_columns(run: Run) -> None:
 
 def test_what_runs_is_told_to_end(run: Run, queue: Any, store: Store) -> None:
     queue("add", "--set", "budget=4")
-    mine = store.experiments.claim("demo", simulated=True, who="runner", at=1.0)
+    mine = store.experiments.claim("demo", simulated=True, who="runner 1f", at=1.0)
     assert mine is not None
-    store.experiments.step(mine.id, "loading", who="runner", at=2.0)
+    store.experiments.step(mine.id, "loading", who="runner 1f", at=2.0)
     refused = run("queue", "demo", "edit", "1", "--set", "budget=8")
     assert refused.exit_code == ExitCode.BLOCKED
     assert "it is running" in refused.stderr
     (wish,) = queue("cancel", "1")
     assert (wish["state"], wish["cancel"], wish["step"]) == ("running", True, "loading")
-    assert "running: loading, to be cancelled" in run("queue", "demo").stdout
-    assert "1 running; at the end" in run("queue", "demo", "list").stdout
+    with present(presence_file("demo", simulated=True), "runner", 1.0):
+        assert "running: loading, to be cancelled" in run("queue", "demo").stdout
+        assert "1 running; at the end" in run("queue", "demo", "list").stdout
 
 
 def test_what_was_done_before_a_refusal_is_told(run: Run, queue: Any, store: Store) -> None:
@@ -296,3 +298,102 @@ def test_remote_text_is_shown_plain(run: Run, queue: Any, store: Store) -> None:
         assert "red" in output
         assert "\x1b" not in output
         assert "\x07" not in output
+
+
+# ---- what stands beside the rows -----------------------------------------------------------------
+
+
+def measured_one(store: Store, run: Run) -> None:
+    """One experiment that is done, with what was measured."""
+    run("queue", "demo", "add", "--set", "budget=8")
+    cell = Cell(
+        concurrency=1,
+        requests=4,
+        user_rate=Spread(148.2, 147.0, 149.0),
+        acceptance_length=Spread(3.4, 3.3, 3.5),
+    )
+    measurement = Measurement(
+        id="a" * 32,
+        host="demo",
+        simulated=True,
+        unit="u",
+        configuration="k",
+        plan=BenchPlan(),
+        state=MeasurementState.COMPLETE,
+        began=1.0,
+        cells=(cell,),
+    )
+    store.measurements.put(measurement)
+    end(store, ExperimentState.DONE, measurement=measurement.id)
+
+
+def test_the_list_shows_what_was_measured(run: Run, queue: Any, store: Store) -> None:
+    measured_one(store, run)
+    head, line = run("queue", "demo").stdout.splitlines()[1:]
+    assert head.split() == ["ID", "STATE", "CONFIGURATION", "TOK/S", "ACCEPT", "PLAN"]
+    assert line.split()[1:] == ["done", "budget", "8", "148", "3.40", "default"]
+    (report,) = queue("list")["experiments"]
+    assert (report["result"]["user_rate"], report["result"]["acceptance"]) == (148.2, 3.4)
+    assert (report["result"]["concurrency"], report["interrupted"]) == (1, False)
+
+
+def test_a_narrow_list_keeps_what_tells_its_rows_apart(
+    run: Run, queue: Any, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured_one(store, run)
+    title = ("--set", "topk=4", "--set", "window=2048", "--plan", "throughput")
+    for budget in (4, 8, 12):
+        queue("add", "--set", f"budget={budget}", *title, "--hypothesis", "word " * 12)
+    monkeypatch.setenv("COLUMNS", "60")
+    lines = run("queue", "demo").stdout.splitlines()
+    assert max(map(len, lines)) <= 60
+    for budget in (4, 8, 12):
+        assert any(f"budget {budget} topk 4 window" in line for line in lines)
+    assert any("  148" in line for line in lines)
+    assert "left out at this width: " in "\n".join(lines)
+    monkeypatch.setenv("COLUMNS", "300")
+    assert "left out" not in run("queue", "demo").stdout
+
+
+def test_tries_are_listed_once_there_were_several(run: Run, queue: Any, store: Store) -> None:
+    queue("add", "--set", "budget=8")
+    end(store, ExperimentState.FAILED)
+    assert "TRIES" not in run("queue", "demo").stdout
+    queue("retry", queue("list")["experiments"][0]["id"])
+    end(store, ExperimentState.FAILED)
+    assert "TRIES" in run("queue", "demo").stdout
+
+
+def test_a_match_is_told_where_it_is_made_and_listed(
+    run: Run, queue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "200")
+    queue("add", "--set", "block_size=8", "--set", "budget=16", "--set", "topk=4")
+    added = run("queue", "demo", "add", "--like", "1", "--set", "block_size=16", "--match", "nodes")
+    formula = "nodes: ceil(16 x 15 / 7) = 35, to match block size 8, budget 16"
+    assert added.stdout.splitlines()[1] == f"       {formula}"
+    assert run("queue", "demo").stdout.splitlines()[-1].endswith(formula[:59] + "…")
+    assert formula in run("queue", "demo", "show", "2").stdout
+
+
+def test_what_a_gone_runner_has_left_is_called_interrupted(
+    run: Run, queue: Any, store: Store
+) -> None:
+    queue("add", "--set", "budget=8")
+    mine = store.experiments.claim("demo", simulated=True, who="ada@desk 1f", at=1.0)
+    assert mine is not None
+    store.experiments.step(mine.id, "loading", who="ada@desk 1f", at=2.0)
+    gone = "nobody runs it now from this machine; `ddtui run demo` carries it on"
+    shown = run("queue", "demo").stdout
+    assert shown.startswith("demo: 1 interrupted; ")
+    assert "interrupted: loading" in shown
+    assert f"interrupted: {gone}" in " ".join(shown.split())
+    assert f"interrupted: loading ({gone}), place 1" in run("queue", "demo", "show", "1").stdout
+    (report,) = queue("list")["experiments"]
+    assert (report["state"], report["step"], report["interrupted"]) == ("running", "loading", True)
+    file = presence_file("demo", simulated=True)
+    with present(file, "ada@desk", 1.0):
+        assert "running: loading" in run("queue", "demo").stdout
+        assert not queue("show", "1")["interrupted"]
+    with present(file, "ada@desk (bench)", 1.0):  # keeps runners away, and runs nothing of it
+        assert queue("show", "1")["interrupted"]

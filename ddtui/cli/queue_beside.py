@@ -1,0 +1,73 @@
+"""What is told of a queue's experiments beside their rows: what came of them, and who runs them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from ddtui.cli.output import say
+from ddtui.core.experiment import Experiment, ExperimentState
+from ddtui.core.measurement import Measurement
+from ddtui.experiments.presence import Holder, holder_of, presence_file
+from ddtui.store.errors import StoreError
+from ddtui.ui.queue_source import Result
+
+if TYPE_CHECKING:
+    from ddtui.experiments.queue import Queue
+    from ddtui.store import Store
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """Of the experiments of one list."""
+
+    left: frozenset[str] = frozenset()
+    """Ids of those that stand as running, and that no process of this machine runs."""
+    results: Mapping[str, Result] = {}
+    """What was measured, by the experiment's id."""
+
+
+def beside(queue: Queue, store: Store, listed: Sequence[Experiment]) -> Beside:
+    """Look it up. Raises StoreError."""
+    results = {}
+    for each in listed:
+        measured = store.measurements.get(each.measurement) if each.measurement else None
+        if measured is not None and measured.cells:
+            results[each.id] = result_of(measured)
+    return Beside(left=_left(queue, listed), results=results)
+
+
+def _left(queue: Queue, listed: Sequence[Experiment]) -> frozenset[str]:
+    running = [each for each in listed if each.state is ExperimentState.RUNNING]
+    if not running:
+        return frozenset()
+    try:
+        holder = holder_of(presence_file(queue.host, simulated=queue.simulated))
+    except StoreError as error:
+        say(f"warning: who runs them is not known: {error}")
+        return frozenset()
+    # Read once more: a runner may have begun, or ended, since the list was read.
+    now = {each.id: each for each in queue.listed(cleared=True)}
+    return frozenset(
+        each.id for each in running if now.get(each.id) == each and not _is_run(each, holder)
+    )
+
+
+def _is_run(experiment: Experiment, holder: Holder | None) -> bool:
+    """Whether its runner is the one that is there, not a `ddtui bench` that keeps others away."""
+    return holder is not None and experiment.runner.startswith(f"{holder.who} ")
+
+
+def result_of(measured: Measurement) -> Result:
+    """What a measurement gave, in short. It has a cell at least."""
+    cell, coding = measured.cells[0], measured.coding
+    return Result(
+        concurrency=cell.concurrency,
+        user_rate=cell.user_rate.median if cell.user_rate else None,
+        total_rate=cell.total_rate.median if cell.total_rate else None,
+        acceptance=cell.acceptance_length.median if cell.acceptance_length else None,
+        passed=None if coding is None or not coding.total else coding.passed,
+        tasks=0 if coding is None else coding.total,
+        disturbed=bool(measured.disturbed),
+    )
