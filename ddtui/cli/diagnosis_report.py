@@ -130,8 +130,8 @@ def _cause(diagnosis: Diagnosis, paint: Paint) -> list[str]:
     cause = diagnosis.cause
     if cause is None:
         return []
-    first, *rest = _wrapped("cause", cause.title)
-    rows = [first.replace(cause.title, paint(cause.title, "red", "bold")), *rest]
+    title = _wrapped("cause", cause.title)
+    rows = [row[:_LABEL] + paint(row[_LABEL:], "red", "bold") for row in title]
     rows += _wrapped("", f"[{cause.id}] {cause.explanation}".rstrip())
     for n, line in enumerate(cause.evidence):
         rows += _wrapped("" if n else "evidence", f"| {line}")

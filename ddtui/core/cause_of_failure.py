@@ -7,6 +7,7 @@ exception of the build); otherwise its own last line is the answer, never a wrap
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -29,6 +30,10 @@ _GENERAL_RANK = 70
 """Below it, a signature of the first exception gives way to one of the end of its chain."""
 _HANG_SECONDS = 900.0
 """How far before a death without an exception its reason may stand: watchdogs wait for minutes."""
+
+_WORDS_LENGTH = 160
+_UNFINISHED = re.compile(r":$|^[\w.]+$|validation errors? for [\w.]+$")
+"""An exception's line that says what it is about only in the next one."""
 
 UNRECOGNIZED = "unrecognized"
 """Id of a failure that no signature knows."""
@@ -68,6 +73,10 @@ class Fault(NamedTuple):
     message: str
     rank: str
     wrapper: bool
+    is_report: bool = False
+    """A signature says that such a line only reports another failure."""
+    more: tuple[str, ...] = ()
+    """Further lines of its message."""
 
 
 @dataclass
@@ -112,6 +121,8 @@ class Case:
     """The last lines before the end."""
     links: tuple[int, ...] = ()
     """Places of the lines that join the exceptions of a chain."""
+    alone: tuple[Fault, ...] = ()
+    """Exceptions without a traceback: believed only where there is no other."""
 
 
 class _Found(NamedTuple):
@@ -137,17 +148,13 @@ def cause_of(case: Case) -> Cause:
 
 def _first_root(case: Case) -> Fault | None:
     """The first failure that is none of the reports of other failures."""
-    wrappers = {
-        seen.number
-        for each in case.sightings
-        if each.signature.kind is Kind.WRAPPER
-        for seen in each.all()
-    }
-    roots = [fault for fault in case.faults if not fault.wrapper and fault.number not in wrappers]
+    roots = [fault for fault in case.faults if not fault.wrapper and not fault.is_report]
+    if not roots and case.alone:
+        return case.alone[-1]
     if not roots:
         # What it follows from may stand before the log's beginning: better than nothing.
         told = {seen.number for each in case.sightings for seen in each.all()}
-        roots = [fault for fault in case.faults if fault.number not in told]
+        roots = [fault for fault in case.faults if not fault.is_report and fault.number not in told]
     if case.was_ready and case.decided is not None:
         # A process says that it failed, and then prints the traceback of it.
         later = [fault for fault in roots if fault.number >= case.decided.number]
@@ -160,7 +167,7 @@ def _candidates(case: Case, fault: Fault | None) -> Iterator[_Found]:
     chain: list[_Found] = []
     for each in case.sightings:
         signature = each.signature
-        if signature.kind not in CAUSES:
+        if signature.kind not in CAUSES and not (_says_more(signature) and fault is None):
             continue
         outside = tuple(seen for seen in each.all() if seen.place is not Place.ENGINE)
         if outside:
@@ -182,12 +189,17 @@ def _candidates(case: Case, fault: Fault | None) -> Iterator[_Found]:
             before = tuple(seen for seen in inside if _leads_to(seen, fault))
             after = tuple(seen for seen in inside if _follows(seen, fault, case))
             if before:
-                led.append(_Found(signature, before))
+                led.append(_Found(signature, before + after))
             elif after:
                 chain.append(_Found(signature, after))
     yield from led
     if not any(each.signature.rank >= _GENERAL_RANK for each in led):
         yield from chain
+
+
+def _says_more(signature: Signature) -> bool:
+    """Whether a report of another failure is worth telling where that one is not known."""
+    return signature.kind is Kind.WRAPPER and signature.rank > 0
 
 
 def _leads_to(seen: Seen, fault: Fault) -> bool:
@@ -220,7 +232,7 @@ def _known(found: _Found, fault: Fault | None, case: Case) -> Cause:
         lines.append(fault.message)
     return Cause(
         signature.id,
-        signature.title,
+        _title(signature, fault),
         _evidence(*lines, *case.manager[-1:]),
         signature.remedy,
         signature.links[0] if signature.links else "",
@@ -228,11 +240,22 @@ def _known(found: _Found, fault: Fault | None, case: Case) -> Cause:
     )
 
 
+def _title(signature: Signature, fault: Fault | None) -> str:
+    """A general signature's title says with the exception's own words what it was this time."""
+    if not signature.tells_message or fault is None or fault.wrapper:
+        return signature.title
+    words = fault.message
+    return f"{signature.title}: {words[:_WORDS_LENGTH]}{'...' if words[_WORDS_LENGTH:] else ''}"
+
+
 def _unrecognized(fault: Fault, case: Case) -> Cause:
+    title = fault.message
+    if fault.more and _UNFINISHED.search(title) is not None:
+        title = f"{title} {fault.more[0].strip()}"
     return Cause(
         UNRECOGNIZED,
-        shown(fault.message),
-        _evidence(fault.message, *case.manager[-1:]),
+        shown(title),
+        _evidence(fault.message, *fault.more, *case.manager[-1:]),
         "No signature is known for this. The traceback above this line in the log says where it"
         " happened; search the engine's issues for its text.",
     )

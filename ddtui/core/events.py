@@ -118,6 +118,18 @@ class Failed(EngineEvent, frozen=True, tag=True):
     """The process that wrote it is gone, whatever others write afterwards."""
 
 
+class FailureContinued(EngineEvent, frozen=True, tag=True):
+    """A further line of the message of the failure that was told last."""
+
+    message: str
+
+
+class ExceptionAlone(EngineEvent, frozen=True, tag=True):
+    """An exception's last line without a traceback: it counts only where the engine then ends."""
+
+    message: str
+
+
 AnyEvent = (
     PhaseBegan
     | PhaseEnded
@@ -129,4 +141,6 @@ AnyEvent = (
     | FiredUp
     | Draining
     | Failed
+    | FailureContinued
+    | ExceptionAlone
 )

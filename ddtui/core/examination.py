@@ -20,7 +20,9 @@ from ddtui.core.events import (
     Configured,
     Decoded,
     Draining,
+    ExceptionAlone,
     Failed,
+    FailureContinued,
     FiredUp,
     Phase,
     PhaseBegan,
@@ -28,11 +30,11 @@ from ddtui.core.events import (
     PortOpened,
     Prefilled,
 )
+from ddtui.core.faults import FailureEvent, Faults
 from ddtui.core.load_phases import PhaseTimeline
 from ddtui.core.samples import JournalLine, UnitStatus
 from ddtui.core.signatures import CAUSES, Kind, Place, Signature
 
-FAULTS_KEPT = 200
 CONFIG_KEPT = 2000
 MATCHED_TEXT = 2000
 """Characters of a line that signatures are searched for in."""
@@ -120,7 +122,7 @@ class Examination:
         self._joined = False
         """The log begins when the engine was serving already."""
         self._draining: float | None = None
-        self._faults: list[Fault] = []
+        self._faults = Faults()
         self._has_ranks = False
         self._sightings: dict[str, Sightings] = {}
         self._decided: Seen | None = None
@@ -155,7 +157,7 @@ class Examination:
             or self._died
             or self._draining is not None
             or self._gone is not None
-            or (self._fired_up is None and bool(self._faults))
+            or (self._fired_up is None and bool(self._faults.kept))
         )
 
     @property
@@ -164,7 +166,7 @@ class Examination:
         timeline = self._timeline
         return (
             self._fired_up is not None
-            or bool(self._faults)
+            or bool(self._faults.kept)
             or self._gone is not None
             or self._died
             or (timeline is not None and len(timeline.stretches) > 1)
@@ -193,7 +195,11 @@ class Examination:
             self._ranks[line.pid] = rank
         if self._decided is None:
             self._recent.append(line.text[:MATCHED_TEXT])
-        self._match(line, rank or self._ranks.get(line.pid, ""))
+        rank = rank or self._ranks.get(line.pid, "")
+        self._match(line.text, line.stamp, rank)
+        fault = self._faults.of_line(self.lines)
+        if fault is not None and fault.message not in line.text:
+            self._match(fault.message, line.stamp, rank)  # `AssertionError` says nothing itself
 
     # ---- lines ----------------------------------------------------------------------------------
 
@@ -212,16 +218,18 @@ class Examination:
         for signature in self._signatures.matches(text, Place.SYSTEMD):
             self._see(signature, Seen(self.lines, line.stamp, text, "", Place.SYSTEMD))
 
-    def _match(self, line: JournalLine, rank: str) -> None:
-        text = line.text[:MATCHED_TEXT]
+    def _match(self, text: str, stamp: float, rank: str) -> None:
+        text = text[:MATCHED_TEXT]
         if "the above exception" in text or "above exception was the direct" in text:
             self._links.append(self.lines)
         found = self._signatures.matches(text, Place.ENGINE)
         if found and not any(each.kind is Kind.HARMLESS for each in found):
-            seen = Seen(self.lines, line.stamp, text, rank, Place.ENGINE)
+            seen = Seen(self.lines, stamp, text, rank, Place.ENGINE)
             for signature in found:
                 if self._holds(signature, rank):
                     self._see(signature, seen)
+                    if signature.kind is Kind.WRAPPER:
+                        self._faults.is_report(self.lines)
         for mark in self._signatures.marks_in(text):
             self._marks.setdefault(mark, set()).add(rank)
 
@@ -278,8 +286,8 @@ class Examination:
                 self._serves(SERVING)
             case Prefilled():
                 self._serves(1)
-            case Failed():
-                self._add_fault(event)
+            case Failed() | FailureContinued() | ExceptionAlone():
+                self._take_failure(event)
             case _:
                 pass
 
@@ -294,28 +302,23 @@ class Examination:
             self._fired_up = Seen(self.lines, self._stamp, "", "", Place.ENGINE)
             self.revision += 1
 
-    def _add_fault(self, event: Failed) -> None:
-        if len(self._faults) >= FAULTS_KEPT:
-            if self._fired_up is None or self._decided is not None:
-                return
-            del self._faults[0]
-        if event.ends_process and self._lost is None and self._draining is None:
-            self._lost = Seen(self.lines, event.stamp, event.message, "", Place.ENGINE)
-        self._faults.append(
-            Fault(self.lines, event.stamp, event.message, event.rank, event.wrapper)
-        )
-        self.revision += 1
+    def _take_failure(self, event: FailureEvent) -> None:
+        if isinstance(event, Failed):
+            if event.ends_process and self._lost is None and self._draining is None:
+                self._lost = Seen(self.lines, event.stamp, event.message, "", Place.ENGINE)
+            self.revision += 1
+        keep_newest = self._fired_up is not None and self._decided is None
+        self._faults.take(event, self.lines, keep_newest=keep_newest)
 
     def _survived(self, event: PhaseBegan) -> None:
         """A rank that goes on has survived what failed in it before."""
-        if not self._faults or self._decided is not None or event.phase is Phase.STARTING:
-            return
-        if event.rank or not self._has_ranks:
-            self._faults = [fault for fault in self._faults if fault.rank != event.rank]
+        goes_on = self._decided is None and event.phase is not Phase.STARTING
+        if goes_on and (event.rank or not self._has_ranks):
+            self._faults.survived(event.rank)
 
     def _forget_faults(self) -> None:
         if self._decided is None:
-            self._faults.clear()
+            self._faults.kept.clear()
             self._sightings = {
                 name: each
                 for name, each in self._sightings.items()
@@ -332,7 +335,7 @@ class Examination:
             each.signature.kind in (Kind.SYSTEMD, Kind.KERNEL) for each in self._sightings.values()
         ):
             return True
-        return self._fired_up is None and self._draining is None and bool(self._faults)
+        return self._fired_up is None and self._draining is None and bool(self._faults.kept)
 
     def cause(self, unit: UnitStatus | None = None, kernel: Sequence[str] = ()) -> Cause | None:
         """Why the engine failed; None when it has not."""
@@ -354,7 +357,9 @@ class Examination:
         ready = self._fired_up
         was_ready = ready is not None and (self._gone is None or ready.number < end.number)
         return Case(
-            faults=tuple(fault for fault in self._faults if self._matters(fault, end, was_ready)),
+            faults=tuple(
+                fault for fault in self._faults.kept if self._matters(fault, end, was_ready)
+            ),
             sightings=tuple(sightings.values()),
             decided=self._gone,
             end=end,
@@ -362,6 +367,7 @@ class Examination:
             manager=tuple(manager),
             recent=tuple(self._recent),
             links=tuple(self._links),
+            alone=self._faults.alone_before(end.number),
         )
 
     @staticmethod

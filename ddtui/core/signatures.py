@@ -50,7 +50,8 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     applies: tuple[Place, ...] = (Place.ENGINE,)
     rank: int = 70
     """How specific it is, 0 to 100. Where several match, the highest is the cause; one below
-    UNKNOWN_RANK gives way to a traceback that no signature knows."""
+    UNKNOWN_RANK gives way to a traceback that no signature knows. A wrapper with a rank above 0 is
+    told where nothing says what it reports of."""
     unless: str = ""
     """It does not hold for a line that this matches too."""
     before: tuple[str, ...] = ()
@@ -59,6 +60,8 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """It holds only once a line of its rank has matched one of these in this invocation."""
     decides: bool = False
     """The engine has failed where this is seen, whatever it says itself afterwards."""
+    tells_message: bool = False
+    """Its title is followed by the exception's own words."""
     acceptance_below: float | None = None
     """For a note: it holds where the median acceptance length is below this."""
     links: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from ddtui.core.events import Failed
+from ddtui.core.events import ExceptionAlone, Failed, FailureContinued
 from ddtui.core.redact import safe_text
 from ddtui.engines.sglang.log_lines import (
     CERTAIN_EXCEPTION,
@@ -57,8 +57,30 @@ _REFUSED = re.compile(
 
 _KILLED = re.compile(r"(?:[\w./-]{1,200}: line \d+: +\d+ )?Killed(?:\s|$)|zsh: killed ")
 """A shell's word on a process that somebody ended with SIGKILL, the kernel out of memory say."""
+_TORCH_ADDS = (
+    "CUDA kernel errors might",
+    "HIP kernel errors might",
+    "For debugging consider",
+    "Compile with `TORCH_USE",
+    "Device-side assertion tracking",
+    "Search for `cuda",
+    "Set TORCHDYNAMO_VERBOSE",
+)
+"""Beginnings of what torch adds to the message of every error of its kind."""
+_MORE_LINES = 2
+"""Lines after an exception's first that are taken for the rest of its message."""
+_NO_MORE = re.compile(
+    r"During handling|The above exception|Traceback|Possible solutions|\s*File \"|\[|\("
+    r"|[A-Z]+(?::| \d)|-{3}|={3}|\s*[~^]"
+)
+"""Beginnings of lines that are none of an exception's message."""
+
 _LEFT = re.compile(r"resource_tracker: There appear to be \d+ leaked")
 """Python's word on what processes that are gone have left."""
+
+
+Told = Failed | FailureContinued | ExceptionAlone
+"""What a line without a stamp may tell."""
 
 
 @dataclass
@@ -80,6 +102,8 @@ class _Process:
     printed_usage: bool = False
     of_kernel: bool = False
     """Within the message of an exception that quotes a Triton kernel."""
+    more: int = 0
+    """Lines that may follow as the rest of the last exception's message."""
 
     def begin(self, rank: str = "", *, is_headless: bool = False) -> None:
         """A traceback begins."""
@@ -115,10 +139,11 @@ class Failures:
         """The tracebacks that a process writes right after this are no failures of the engine."""
         self._process(pid).harmless_until = stamp + _HARMLESS_FOR
 
-    def bare(self, text: str, stamp: float, pid: int | None) -> Failed | None:
+    def bare(self, text: str, stamp: float, pid: int | None) -> Told | None:
         """Take a line without a stamp."""
         text = without_torch_rank(text)
         process = self._process(pid)
+        more, process.more = process.more, 0
         if text.startswith(TRACEBACK):
             process.begin(process.rank if process.open else "")
         elif process.open:
@@ -137,8 +162,20 @@ class Failures:
         elif ": error: " in text[:260]:
             return self._refused(text, stamp, process)
         else:
-            return _last_words(text, stamp)
+            return _last_words(text, stamp) or self._aside(text, stamp, process, more)
         return None
+
+    @staticmethod
+    def _aside(text: str, stamp: float, process: _Process, more: int) -> Told | None:
+        """The rest of an exception's message, or an exception whose traceback is not there."""
+        if CERTAIN_EXCEPTION.match(text) is not None:
+            if process.is_harmless(stamp):
+                return None
+            return ExceptionAlone(stamp=stamp, message=_shown(text))
+        if not more or _NO_MORE.match(text) is not None or text.startswith(_TORCH_ADDS):
+            return None
+        process.more = more - 1
+        return FailureContinued(stamp=stamp, message=_shown(text))
 
     def _within(self, text: str, stamp: float, process: _Process) -> Failed | None:
         process.lines += 1
@@ -161,6 +198,7 @@ class Failures:
         process.of_kernel = text.startswith(_KERNEL_FAILED)
         if process.is_harmless(stamp) or name.rpartition(".")[2] in _ORDERLY:
             return None
+        process.more = 0 if process.of_kernel else _MORE_LINES
         return failed(text, stamp, rank, wrapper=is_consequence or process.of_kernel)
 
     def _refused(self, text: str, stamp: float, process: _Process) -> Failed | None:
@@ -198,7 +236,7 @@ class StampedTracebacks:
         self.open: set[str] = set()
         """Ranks between a header and its last line."""
 
-    def read(self, line: Message) -> Iterable[Failed]:
+    def read(self, line: Message) -> Iterable[Told]:
         """Take a stamped line that is nothing else."""
         key = self._keys.setdefault(line.rank, -1 - len(self._keys))
         if line.text.startswith(TRACEBACK):
@@ -214,5 +252,8 @@ class StampedTracebacks:
 
 def failed(message: str, stamp: float, rank: str = "", *, wrapper: bool = False) -> Failed:
     """A failure with its message made safe to show."""
-    text = safe_text(message.strip(), _LONGEST_MESSAGE)
-    return Failed(stamp=stamp, rank=rank, message=text, wrapper=wrapper)
+    return Failed(stamp=stamp, rank=rank, message=_shown(message), wrapper=wrapper)
+
+
+def _shown(message: str) -> str:
+    return safe_text(message.strip(), _LONGEST_MESSAGE)

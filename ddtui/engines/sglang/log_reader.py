@@ -50,6 +50,8 @@ class SGLangLogReader:
         self._stamped = StampedTracebacks(self._failures)
         self._warming_up = False
         self._draining = False
+        self._is_worker_over = False
+        """This node has only workers, and they have ended."""
         self._handlers = self._table()
 
     def read(self, line: JournalLine) -> Iterable[AnyEvent]:
@@ -103,6 +105,8 @@ class SGLangLogReader:
             ("ERROR:    Traceback", self._traceback),
             ("ERROR:    Exception in ASGI application", self._request_failed),
             ("Initialization failed", self._initialization_failed),
+            ("Scheduler or DataParallelController ", self._workers_ended),
+            ("Dummy health check server started", self._fired_up),
             *((phrase, _wrapper) for phrase in WRAPPERS),
         ]
         for process in _PROCESSES:
@@ -164,8 +168,23 @@ class SGLangLogReader:
     def _traceback(self, line: Message) -> Iterable[AnyEvent]:
         if line.text.endswith(TRACEBACK):
             self._failures.began(line.pid, line.rank)
+            if self._is_worker_over:
+                self._failures.expect_harmless(line.pid, line.stamp)
             return ()
         return (failed(line.text, line.stamp, line.rank),)
+
+    def _workers_ended(self, line: Message) -> Iterable[AnyEvent]:
+        """A node without an HTTP server of its own tells how its schedulers ended.
+
+        Its main process then falls into starting that server, and fails at that.
+        """
+        ended = _ENDED_WITH.search(line.text[:160])
+        if ended is None:
+            return ()
+        self._is_worker_over = True
+        if ended[1] == "0":
+            return self._drain(line)
+        return (failed(line.text, line.stamp, line.rank, wrapper=True),)
 
     def _request_failed(self, line: Message) -> Iterable[AnyEvent]:
         self._failures.expect_harmless(line.pid, line.stamp)
@@ -180,6 +199,8 @@ class SGLangLogReader:
 
 _VERSION = re.compile(r"sglang(?:==|: ?| {2,80})(\d{1,4}(?:\.\d{1,6}){1,3}[\w.+-]{0,60})\s*")
 """A line of `sglang.check_env` or of `pip list`: SGLang's own log does not tell its version."""
+
+_ENDED_WITH = re.compile(r" terminated with (-?\d{1,5})$")
 
 _PROCESSES = (
     "Scheduler",

@@ -17,6 +17,7 @@ from ddtui.core.events import (
     Configured,
     Decoded,
     Draining,
+    Failed,
     FiredUp,
     Phase,
     PhaseBegan,
@@ -83,8 +84,11 @@ class VllmLogReader:
             return ()
         if text.startswith(_WRAPPERS):
             return (failed(text, stamp, rank, wrapper=True),)
-        failure = self._failures.bare(text, stamp, pid)
-        return (failure,) if failure is not None else _said(text, stamp, rank)
+        told = self._failures.bare(text, stamp, pid)
+        if isinstance(told, Failed):
+            return (told,)
+        said = _said(text, stamp, rank)
+        return (told, *said) if told is not None else said
 
 
 def _rank(process: str) -> str:

@@ -574,7 +574,90 @@ def test_a_graph_that_failed_because_another_rank_is_gone_is_not_told_as_the_gra
     log.bare("Exception: Capture cuda graph failed: pair.cc:534] Connection closed by peer [::1]:1")
     found = diagnose(log.say(SIGQUIT).lines, engine=SGLANG)
     assert found.cause is not None
-    assert found.cause.id == NOT_IN_LOG
+    assert found.cause.id == "peer-lost"
+    assert "Connection closed by peer" in found.cause.evidence[0]
+
+
+@pytest.mark.parametrize("ranks", [1, 30])
+def test_a_node_that_only_says_that_another_one_is_gone(ranks: int) -> None:
+    log = Log().starting()
+    for rank in range(ranks):
+        log.say(f"Scheduler hit an exception: {HEADER}", f"TP{rank}")
+        log.bare('  File "/x"', f"RuntimeError: [gloo] Connection closed by peer [10.0.0.2]:{rank}")
+    found = log.say(SIGQUIT).diagnosed()
+    assert found.cause is not None
+    assert found.cause.id == "peer-lost"
+    assert "10.0.0.2" in found.cause.evidence[0]
+
+
+def test_an_exception_whose_traceback_was_cut_off_is_told_where_the_engine_ends() -> None:
+    log = Log().bare("ValueError: cannot be accessed from Triton (cpu tensor?)").say(SIGQUIT)
+    found = log.diagnosed()
+    assert found.cause is not None
+    assert (found.cause.id, found.cause.title) == (
+        UNRECOGNIZED,
+        "ValueError: cannot be accessed from Triton (cpu tensor?)",
+    )
+
+
+def test_an_exception_without_a_traceback_is_no_failure_of_a_start_that_goes_on() -> None:
+    log = Log().starting().bare("ImportError: optional thing").say("Load weight begin.", after=2)
+    assert not log.diagnosed().failed
+    found = log.crash("KeyError: 'real'").diagnosed()
+    assert found.cause is not None
+    assert found.cause.title == "KeyError: 'real'"
+
+
+def test_an_exception_that_says_in_its_next_line_what_it_is_about() -> None:
+    log = Log().starting().bare(HEADER, '  File "/x", line 1, in f')
+    log.bare("pydantic_core.ValidationError: 1 validation error for ModelConfig")
+    log.bare("  Value error, max_num_scheduled_tokens is set to -1792 [type=value_error]")
+    found = log.say(SIGQUIT).diagnosed()
+    assert found.cause is not None
+    assert found.cause.title.endswith(
+        "for ModelConfig Value error, max_num_scheduled_tokens is set to -1792 [type=value_error]"
+    )
+    assert found.cause.evidence[1].startswith("Value error, max_num")
+
+
+def test_a_general_signature_says_with_the_exceptions_words_what_it_was() -> None:
+    found = Log().starting().crash("ModuleNotFoundError: No module named 'deep_ep'").diagnosed()
+    assert found.cause is not None
+    assert found.cause.id == "module-missing"
+    assert found.cause.title.endswith(": ModuleNotFoundError: No module named 'deep_ep'")
+    long = Log().starting().crash("ImportError: cannot import name 'x' " + "y" * 400).diagnosed()
+    assert long.cause is not None
+    assert long.cause.title.endswith("...")
+    assert len(long.cause.title) < 300
+
+
+def test_an_assertion_is_known_by_the_code_that_it_quotes() -> None:
+    log = Log().starting().say(f"Scheduler hit an exception: {HEADER}", "TP0")
+    log.bare('  File "/x"', "    assert param.size() == loaded_weight.size()", "AssertionError")
+    found = log.say(SIGQUIT).diagnosed()
+    assert cause_id(found) == "weights-do-not-match"
+
+
+def serving_startup_fails(log: Log) -> Log:
+    """What the main process of a node without a server of its own does at its end."""
+    log.say("INFO:     Waiting for application startup.").say(f"ERROR:    {HEADER}")
+    log.bare('  File "/x"', "AttributeError: 'NoneType' object has no attribute 'server_args'")
+    return log.say("ERROR:    Application startup failed. Exiting.")
+
+
+def test_a_node_of_workers_that_ended_in_order() -> None:
+    log = Log().starting().say("Dummy health check server started in background thread at x:1")
+    assert log.diagnosed().ready
+    log.say("Scheduler or DataParallelController 12 terminated with 0", after=60)
+    found = serving_startup_fails(log).diagnosed()
+    assert (found.failed, found.stopped, found.cause) == (False, True, None)
+
+
+def test_a_node_of_workers_that_failed_is_not_told_by_what_follows() -> None:
+    log = Log().starting().say("Scheduler or DataParallelController 12 terminated with 255")
+    found = serving_startup_fails(log).diagnosed()
+    assert found.failed
+    assert cause_id(found) == NOT_IN_LOG
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,9 @@ from ddtui.core.events import (
     BarMoved,
     Configured,
     Decoded,
+    ExceptionAlone,
     Failed,
+    FailureContinued,
     PhaseBegan,
     PhaseEnded,
     PortOpened,
@@ -53,12 +55,18 @@ def brief(event: AnyEvent) -> str:
             return f"{where}: {event.phase} {event.done}/{event.total} ({event.label})"
         case Configured():
             return f"{where}: configured {len(event.values)}"
-        case Failed():
-            return f"{where}: {'wrapper' if event.wrapper else 'failed'} {event.message}"
+        case Failed() | FailureContinued() | ExceptionAlone():
+            return f"{where}: {_kind(event)} {event.message}"
         case PortOpened():
             return f"{where}: port {event.url}"
         case _:
             return f"{where}: {type(event).__name__}"
+
+
+def _kind(event: Failed | FailureContinued | ExceptionAlone) -> str:
+    if isinstance(event, Failed):
+        return "wrapper" if event.wrapper else "failed"
+    return "more" if isinstance(event, FailureContinued) else "alone"
 
 
 def _more(detail: str) -> str:

@@ -56,6 +56,7 @@ def test_tracebacks_of_several_processes_are_kept_apart() -> None:
     assert [brief(event) for event in events] == [
         "0: failed KeyError: 'a'",
         "0: failed RuntimeError: b",
+        "0: alone NotAnException: there is no traceback any more",
     ]
 
 
@@ -198,7 +199,7 @@ def test_a_chain_begins_with_its_root() -> None:
             ],
         ),
         ("Killed-by-name is an option", []),
-        ("ValueError: said without a traceback", []),
+        ("ValueError: said without a traceback", ["alone ValueError: said without a traceback"]),
     ],
 )
 def test_lines_that_tell_of_failures(line: str, expected: list[str]) -> None:
@@ -267,7 +268,7 @@ def test_a_traceback_whose_header_was_cut_off() -> None:
         "Killed by nobody: no exception's usual name",
         "ValueError: no",
         "ValueError: not in a traceback any more",
-    ) == ["failed ValueError: no"]
+    ) == ["failed ValueError: no", "alone ValueError: not in a traceback any more"]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,62 @@
+"""Keeps the exceptions that a log tells of, with the lines that belong to them."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from ddtui.core.cause_of_failure import Fault
+from ddtui.core.events import ExceptionAlone, Failed, FailureContinued
+
+FAULTS_KEPT = 200
+LEADS_TO_THE_END = 40
+"""Lines before the end in which an exception without a traceback may be its reason."""
+
+FailureEvent = Failed | FailureContinued | ExceptionAlone
+
+
+@dataclass
+class Faults:
+    """Those of one invocation, oldest first."""
+
+    kept: list[Fault] = field(default_factory=list)
+    _alone: deque[Fault] = field(default_factory=lambda: deque(maxlen=8))
+
+    def take(self, event: FailureEvent, line: int, *, keep_newest: bool) -> None:
+        """Take what a line tells. Of too many the oldest are kept, or the newest."""
+        match event:
+            case ExceptionAlone():
+                self._alone.append(Fault(line, event.stamp, event.message, event.rank, False))
+            case FailureContinued():
+                self._continue(event.message, line)
+            case Failed():
+                if len(self.kept) >= FAULTS_KEPT:
+                    if not keep_newest:
+                        return
+                    del self.kept[0]
+                self.kept.append(Fault(line, event.stamp, event.message, event.rank, event.wrapper))
+
+    def _continue(self, message: str, line: int) -> None:
+        """A line is of the message of the failure before it, if nothing stands between them."""
+        if self.kept and self.kept[-1].number + len(self.kept[-1].more) + 1 == line:
+            last = self.kept[-1]
+            self.kept[-1] = last._replace(more=(*last.more, message))
+
+    def of_line(self, line: int) -> Fault | None:
+        """The one that stands in a line, if that was the last one."""
+        return self.kept[-1] if self.kept and self.kept[-1].number == line else None
+
+    def is_report(self, line: int) -> None:
+        """A line only reports another failure: what fails in it is no root."""
+        if (fault := self.of_line(line)) is not None:
+            self.kept[-1] = fault._replace(is_report=True)
+        if self._alone and self._alone[-1].number == line:
+            self._alone.pop()
+
+    def survived(self, rank: str) -> None:
+        """A rank went on."""
+        self.kept = [fault for fault in self.kept if fault.rank != rank]
+
+    def alone_before(self, line: int) -> tuple[Fault, ...]:
+        """Exceptions without a traceback shortly before a line."""
+        return tuple(fault for fault in self._alone if 0 <= line - fault.number <= LEADS_TO_THE_END)
