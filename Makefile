@@ -42,6 +42,7 @@ help:
 	@echo "make format       format the sources and apply safe lint fixes"
 	@echo "make bench        run the benchmarks"
 	@echo "make engine       tests against a real SGLang on the CPU (3.3 GB, built once)"
+	@echo "make modules      print what each module is for (WORDS: those that have them)"
 	@echo "make screenshots  regenerate the pictures in the documentation"
 	@echo "make snapshots    accept the current screens as UI test snapshots"
 	@echo "make env-run      create .venv with the runtime packages"
@@ -81,7 +82,7 @@ demo: $(RUN_STAMP)
 
 # ---- checks ---------------------------------------------------------------------------------
 
-.PHONY: test lint format bench engine snapshots screenshots
+.PHONY: test lint format bench engine snapshots modules screenshots
 test: lint
 	@echo "== pytest: units and screens"
 	@$(BIN)/python -m pytest -n 2 --dist loadfile tests/unit tests/ui $(PYTEST_ARGS)
@@ -110,6 +111,9 @@ engine: $(DEV_STAMP)
 
 snapshots: $(DEV_STAMP)
 	@$(BIN)/python -m pytest tests/ui --snapshot-update $(PYTEST_ARGS)
+
+modules:
+	@python3 docs/list_modules.py $(WORDS)
 
 screenshots: $(DEV_STAMP)
 	@$(BIN)/python -m docs.make_screenshots
