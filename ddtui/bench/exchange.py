@@ -158,16 +158,17 @@ class Reader:
         exchange.ended = stamp
 
     def _counts(self, event: Event) -> None:
-        exchange = self._exchange
-        for name in (
-            "reasoning_tokens",
-            "prompt_tokens",
-            "cached_tokens",
-            "speculation",
-            "server_ttft",
-        ):
-            if (value := getattr(event, name)) is not None:
-                setattr(exchange, name, value)
+        exchange = self._exchange  # written out: a loop over names costs a twentieth of an event
+        if event.reasoning_tokens is not None:
+            exchange.reasoning_tokens = event.reasoning_tokens
+        if event.prompt_tokens is not None:
+            exchange.prompt_tokens = event.prompt_tokens
+        if event.cached_tokens is not None:
+            exchange.cached_tokens = event.cached_tokens
+        if event.speculation is not None:
+            exchange.speculation = event.speculation
+        if event.server_ttft is not None:
+            exchange.server_ttft = event.server_ttft
 
     def _keep(self, event: Event) -> None:
         if event.cumulative_text:

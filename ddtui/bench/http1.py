@@ -72,6 +72,8 @@ class AnswerParser:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The pieces of the body that `data` brings. Raises Malformed."""
+        if self._state is _State.SIZE and (whole := self._whole_chunk(data)):
+            return [whole]
         pieces: list[bytes] = []
         if self._held:
             data, self._held = self._held + data, b""
@@ -95,6 +97,16 @@ class AnswerParser:
             raise Malformed("the connection ended before an answer came")
         elif self._state is not _State.COMPLETE:
             raise Malformed("the connection ended in the middle of the answer")
+
+    def _whole_chunk(self, data: bytes) -> bytes:
+        """What a chunk brings that is all of `data`, as nearly always; else nothing."""
+        if self._held or not data.endswith(b"\r\n"):
+            return b""
+        stop = data.find(b"\r\n", 0, _SIZE_LINE_LIMIT)
+        match = _SIZE.fullmatch(data, 0, stop)
+        if match is None or len(data) - stop - 4 != int(match[1], 16):
+            return b""
+        return data[stop + 2 : -2]
 
     def _advance(self, data: bytes, at: int, pieces: list[bytes]) -> int:
         """Take one element; returns where the next one begins, `at` itself when it is not whole."""

@@ -36,6 +36,37 @@ def test_chunks_cut_at_any_byte(cuts: list[int]) -> None:
     assert parser.head.values(b"x-a") == [b"1"]
 
 
+@given(st.lists(st.binary(min_size=1, max_size=40), min_size=1, max_size=8), st.data())
+def test_a_read_a_chunk_brings_what_any_cut_brings(
+    chunks: list[bytes], data: st.DataObject
+) -> None:
+    head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+    reads = [b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks]
+    parser = AnswerParser()
+    parser.feed(head)
+    assert [parser.feed(read) for read in reads] == [[chunk] for chunk in chunks]
+    assert parser.feed(b"0\r\n\r\n") == []
+    assert parser.reusable
+    whole = head + b"".join(reads) + b"0\r\n\r\n"
+    cuts = data.draw(st.lists(st.integers(0, len(whole)), max_size=10))
+    assert parse(whole, cuts)[1] == b"".join(chunks)
+
+
+@pytest.mark.parametrize("read", [b"5\r\nhell\r\n", b"5\r\nhello!\r\n", b"0x5\r\nhello\r\n"])
+def test_chunk_that_lies_about_its_size(read: bytes) -> None:
+    parser = AnswerParser()
+    parser.feed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    with pytest.raises(Malformed):
+        parser.feed(read + b"5\r\nworld\r\n")
+
+
+def test_chunk_whose_beginning_looks_whole_waits_for_its_rest() -> None:
+    parser = AnswerParser()
+    parser.feed(b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")
+    assert parser.feed(b"c\r\nhello\r\n") == [b"hello\r\n"]
+    assert parser.feed(b"world\r\n") == [b"world"]
+
+
 @given(st.lists(st.integers(0, 60), max_size=10))
 def test_counted_body_cut_at_any_byte(cuts: list[int]) -> None:
     parser, body = parse(COUNTED, cuts)
