@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 
 from rich.console import RenderableType
 from textual import events
@@ -15,7 +15,8 @@ from textual.worker import Worker
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
 from ddtui.core.log_buffer import LogBuffer
-from ddtui.core.snapshot import Snapshot
+from ddtui.core.samples import LinkState
+from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.aftermath import Aftermath
@@ -47,7 +48,10 @@ from ddtui.ui.widgets.log_tail import TAIL
 CHECK_INTERVAL = 0.25
 """Seconds between two looks for what must be painted at once: a change of state."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-_HINTED = ("app.reconnect", "app.log", "app.decide", "presets.edit")
+_HINTED = (
+    *("app.reconnect", "app.log", "app.decide", "presets.edit"),
+    *("monitor.hide", "presets.cancel", "queue.close"),
+)
 _OF_CONTROL = frozenset({"presets", "history", "rollback", "restart", "decide"})
 
 
@@ -303,6 +307,18 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self.paint()
 
     # ---- actions ----------------------------------------------------------------------------
+
+    @property
+    def needed(self) -> Collection[str]:
+        """Actions that the footer names only now: what brings back an engine that is down."""
+        snapshot, desk = self.source.snapshot(self.clock()), self.desk
+        known = snapshot.link.state is LinkState.LIVE and desk is not None
+        if not known or desk is None or desk.under_way or desk.busy() is not None:
+            return ()
+        down = snapshot.readiness.state
+        if down in {ReadinessState.FAILED, ReadinessState.CRASH_LOOP}:
+            return ("app.restart", "app.rollback")
+        return ("app.restart",) if down is ReadinessState.STOPPED else ()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         if self.read_only and refused_read_only(Scope.APP, action):

@@ -74,6 +74,12 @@ class ControlDesk(Asking):
         view = self.control.reconfiguration
         return view is not None and view.running and view.here
 
+    @property
+    def under_way(self) -> bool:
+        """Whether a reconfiguration has not ended: it goes on, or waits for the operator."""
+        view = self.control.reconfiguration
+        return view is not None and not view.ending
+
     def dismiss(self) -> None:
         """Hide a reconfiguration that has ended."""
         view = self.view

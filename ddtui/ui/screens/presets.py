@@ -25,6 +25,9 @@ from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.control_desk import ControlDesk
 from ddtui.ui.copying import copy_text
+from ddtui.ui.glyphs import glyphs_of
+from ddtui.ui.in_force import in_force
+from ddtui.ui.messages import ChangeDismissed
 from ddtui.ui.palette import keymap_of
 from ddtui.ui.screens.built import built
 from ddtui.ui.screens.choice import Choice, ChoiceScreen
@@ -36,7 +39,7 @@ from ddtui.ui.widgets.key_bar import KeyBar
 from ddtui.ui.widgets.options import UnpagedOptions
 from ddtui.ui.widgets.preset_detail import Detail, PresetDetail
 from ddtui.ui.widgets.prompt import Prompt
-from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows
+from ddtui.ui.widgets.reconfiguration import ReconfigurationPanel, compact_rows, settled
 
 AGAIN = 20.0
 """Seconds after which a plan is made anew though nothing is known to have changed."""
@@ -73,6 +76,8 @@ class PresetsScreen(ListScreen):
         self._listed: list[PresetView] = []
         self._lit: int | None = None
         """The line that is painted as the highlighted one."""
+        self._in_force: frozenset[str] = frozenset()
+        """Names of presets of which every value is in force."""
         self._own: dict[str, Request] = {}
         """What was set beside each preset."""
         self._detail = Detail()
@@ -89,7 +94,7 @@ class PresetsScreen(ListScreen):
         with Horizontal(id="both"):
             yield UnpagedOptions(id="list")
             with Vertical():
-                yield ReconfigurationPanel(id="change")
+                yield ReconfigurationPanel(id="change", hide="presets.cancel")
                 yield PresetDetail(id="detail")
         yield Prompt()
         yield KeyBar()
@@ -119,6 +124,7 @@ class PresetsScreen(ListScreen):
         if not built(self):
             return
         self._place()
+        self._mark_in_force(shown)
         self.query_one(Header).show(shown)
         self.query_one(ReconfigurationPanel).show(shown)
         self.query_one(PresetDetail).show(shown)
@@ -126,6 +132,15 @@ class PresetsScreen(ListScreen):
         if facts != self._facts:
             self._facts = facts
             self._plan_soon()
+
+    def _mark_in_force(self, shown: Shown) -> None:
+        """Mark the presets that the engine has now."""
+        found = frozenset(
+            each.name for each in self._presets if in_force(each.request, shown.snapshot)
+        )
+        if found != self._in_force:
+            self._in_force = found
+            self._list()
 
     def on_resize(self) -> None:
         self._list()
@@ -143,7 +158,7 @@ class PresetsScreen(ListScreen):
         room = max(3, (self.size.height - 3) * 2 // 3)
         width = max(8, self.size.width - self._list_width() - 4)
         few = len(compact_rows(view, shown, width)) + 2
-        each = len(view.steps) + 2 + max(0, few - 4)
+        each = few if settled(view, shown.now) else len(view.steps) + 2 + max(0, few - 4)
         panel.display = True
         panel.styles.height = each if each <= room else min(few, room)
 
@@ -186,19 +201,23 @@ class PresetsScreen(ListScreen):
             if names:
                 options.highlighted = names.index(current) if current in names else 0
         count = f"{len(found)} of {len(self._presets)}" if words else str(len(found))
-        options.border_title = Content(f"Presets {count}")
+        marked = any(each.name in self._in_force for each in self._listed)
+        words = "in force" if self._list_width() > 30 else "now"
+        legend = f"  {glyphs_of(self.app).ok} {words}" if marked else ""
+        options.border_title = Content(f"Presets {count}{legend}")
         self._highlight(options.highlighted)
 
     def _line(self, preset: PresetView, *, lit: bool = False) -> Content:
         """A preset in the list; `lit` on the colour of the highlight, where no other is seen."""
         room = self._list_width() - 6
         name = fmt.clean(preset.name) or _NAMELESS
-        mark = " *" if self._own.get(preset.name, Request()) != Request() else ""
+        mark = f" {glyphs_of(self.app).ok}" if preset.name in self._in_force else ""
+        mark = " *" if self._own.get(preset.name, Request()) != Request() else mark
         name = clip(name, max(4, (room if room < 40 else _NAME) - len(mark))) + mark
         if room < 40:
             return Content(name)
         names = (fmt.clean(each.name) or _NAMELESS for each in self._listed)
-        column = min(_NAME, max(map(cell_len, names)))
+        column = min(_NAME, max(map(cell_len, names)) + 2)
         line = Content(name + " " * max(0, column - cell_len(name)))
         words = clip(fmt.clean(preset.description), max(1, room - line.cell_length - 2))
         return line.append(f"  {words}" if lit else Content.styled(f"  {words}", "$label"))
@@ -302,12 +321,14 @@ class PresetsScreen(ListScreen):
         self._ask("filter", "Presets with:", self._filter)
 
     def action_cancel(self) -> None:
-        """Close the line, or drop the filter."""
+        """Close the line, drop the filter, or hide a change that has ended."""
         if self.query_one(Prompt).purpose:
             self._close_prompt()
         elif self._filter:
             self._filter = ""
             self._list()
+        else:
+            self.post_message(ChangeDismissed())
 
     def action_reload(self) -> None:
         """Read the presets and plan again."""

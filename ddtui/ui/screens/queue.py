@@ -82,7 +82,7 @@ class QueueScreen(QueueEditing, ListScreen):
     def compose(self) -> ComposeResult:
         yield Header()
         yield QueueHead()
-        yield ReconfigurationPanel(id="queue-change")
+        yield ReconfigurationPanel(id="queue-change", hide="queue.close")
         yield BenchPanel(id="bench")
         yield Static(id="columns")
         yield Static(id="nothing")

@@ -8,7 +8,9 @@ from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row
 from ddtui.ui.shown import SKEW_SHOWN, Shown
+from ddtui.ui.source import StepStatus
 from ddtui.ui.widgets.canvas import Canvas, Drawing
+from ddtui.ui.widgets.reconfiguration import with_experiment
 
 _LOOK = {
     ReadinessState.READY: ("ok", Ink.GOOD_BADGE),
@@ -85,6 +87,20 @@ def proof_row(readiness: Readiness, glyphs: Glyphs, *, stale: bool) -> Row:
     return Row(f"{symbol} {proved} of {len(evidence)} proved", ink)
 
 
+_DOWN = frozenset({ReadinessState.STOPPED, ReadinessState.STOPPING})
+
+
+def planned_step(shown: Shown) -> str:
+    """The step of a change that has stopped the engine as it should; empty where none has."""
+    view = shown.reconfiguration
+    if view is None or not view.running or shown.faded or shown.paused_at is not None:
+        return ""
+    if shown.snapshot.readiness.state not in _DOWN:
+        return ""
+    step = next((each.name for each in view.steps if each.status is StepStatus.RUNNING), "")
+    return fmt.clean(step)[:16]
+
+
 class Header(Canvas):
     """Two lines; a third of rules is left to the panels."""
 
@@ -104,7 +120,9 @@ def _first(shown: Shown, width: int) -> Row:
         left.add("  ").add(f" PAUSED at {fmt.clock(shown.paused_at)} ", Ink.BADGE)
     stale = shown.faded
     right = readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale).add(" ")
-    if left.width + right.width >= width:  # how old all of it is matters more
+    if step := planned_step(shown):
+        right = Row(f" {shown.glyphs.running} {step.upper()} ", Ink.BUSY_BADGE).add(" ")
+    elif left.width + right.width >= width:  # how old all of it is matters more
         since = not shown.faded
         right = readiness_row(shot.readiness, shown.now, shown.glyphs, stale=stale, since=since)
         right.add(" ")
@@ -125,6 +143,10 @@ def _first(shown: Shown, width: int) -> Row:
 def _second(shown: Shown, width: int) -> Row:
     shot, engine = shown.snapshot, shown.snapshot.engine
     right = proof_row(shot.readiness, shown.glyphs, stale=shown.faded)
+    view = shown.reconfiguration
+    if view is not None and planned_step(shown):
+        title = fmt.clean(with_experiment(view, shown).title)
+        right = Row(f"stopped for {title}", Ink.LABEL).cut(min(48, width // 2))
     system = shot.system
     skew = system.clock_skew if system else None
     if skew is not None and abs(skew) > SKEW_SHOWN:

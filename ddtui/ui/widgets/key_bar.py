@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rich.cells import cell_len
@@ -106,8 +106,9 @@ class KeyBar(Widget):
         if self._instead:
             return Hints(list(self._instead))
         keymap, found = keymap_of(self.screen), Hints()
+        needed: Collection[str] = getattr(self.app, "needed", ())
         for action in actions_of(self.screen):
-            if action.footer:
+            if action.footer or action.id in needed:
                 title = self._titles.get(action.id, action.title)
                 hint = (display(keymap.of(action.id)[0]), title, action.command)
                 if not title:

@@ -112,6 +112,10 @@ def _state_rows(detail: Detail, shown: Shown, width: int) -> list[Row]:
     if detail.plan is None:
         words = "working out what it would change" if shown.connected else "not connected"
         return [Row(f"{shown.glyphs.running} {words} ...", Ink.LABEL)]
+    view = shown.reconfiguration
+    if view is not None and view.running and not detail.plan.blocked and not detail.plan.changes:
+        words = f"this is what {view.title} brings into force now"
+        return [Row(f"{shown.glyphs.running} {words}", Ink.BUSY).cut(width)]
     row = verdict_row(detail.plan, shown.glyphs)
     if not shown.connected and detail.planned_at is not None:
         row.add(f"  as of {fmt.clock(detail.planned_at)}, not connected now", Ink.WARN)

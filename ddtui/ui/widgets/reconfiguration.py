@@ -15,6 +15,8 @@ from ddtui.ui.widgets.load import eta_words
 
 ENDED_SHOWN = 180.0
 """Seconds for which one that ended well is shown; one that did not stays until it is dismissed."""
+ENDED_WHOLE = 30.0
+"""Seconds after which one that ended well is told in one line."""
 _NAME = 13
 _MOST_EVIDENCE = 6
 _DOUBT = frozenset({"overridden", "not reported"})
@@ -31,20 +33,41 @@ def visible(view: ReconfigurationView | None, now: float) -> bool:
     return now - view.ended <= ENDED_SHOWN
 
 
+def settled(view: ReconfigurationView, now: float) -> bool:
+    """Whether it ended well, and so long ago that one line tells enough of it."""
+    if not view.succeeded or view.doubt or view.ended is None:
+        return False
+    return now - view.ended > ENDED_WHOLE
+
+
 class ReconfigurationPanel(Panel):
     """Shows `Shown.reconfiguration`: each step in a line where there is room, else in a row."""
+
+    def __init__(
+        self,
+        *,
+        id: str | None = None,  # noqa: A002  (Textual's own name for it)
+        hide: str = "monitor.hide",
+    ) -> None:
+        """`hide` is the action of its screen that puts away what has ended."""
+        super().__init__(id=id)
+        self._hide = hide
 
     def draw(self, shown: Shown, width: int, height: int) -> Drawing:
         view = shown.reconfiguration
         if view is None:
             return Drawing()
-        title = title_row(_with_experiment(view, shown), shown.glyphs)
-        drawing = Drawing(title=title, note=time_row(view, shown))
+        title = title_row(with_experiment(view, shown), shown.glyphs)
+        note = time_row(view, shown)
+        key = shown.keys.get(self._hide, "")
+        if view.ending and key and title.width + note.width + len(key) + 18 <= width:
+            note.add(f"  {key} hides this", Ink.LABEL)
+        drawing = Drawing(title=title, note=note)
         drawing.rows = fitting_rows(view, shown, width, height)
         return drawing
 
 
-def _with_experiment(view: ReconfigurationView, shown: Shown) -> ReconfigurationView:
+def with_experiment(view: ReconfigurationView, shown: Shown) -> ReconfigurationView:
     """Named by the experiment that it is made for: one that goes on is in the queue."""
     queue = shown.queue
     if view.preset or view.experiment or queue is None or queue.running is None:
@@ -86,6 +109,8 @@ def time_row(view: ReconfigurationView, shown: Shown) -> Row:
 
 def fitting_rows(view: ReconfigurationView, shown: Shown, width: int, height: int) -> list[Row]:
     """One line a step, or all steps in running text where that is too much for `height`."""
+    if settled(view, shown.now):
+        return [_settled_row(view, shown.glyphs, width)][:height]
     told = _told(view, shown, width)
     full = [row for each in view.steps for row in step_rows(each, shown, width)]
     if len(full) + len(told) <= height:
@@ -109,11 +134,23 @@ def _present_step(view: ReconfigurationView, shown: Shown, width: int) -> list[R
 
 def compact_rows(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
     """All that matters, in as few lines as it takes."""
+    if settled(view, shown.now):
+        return [_settled_row(view, shown.glyphs, width)]
     return [
         *compact_steps(view, shown, width),
         *_detail(view, width),
         *_told(view, shown, width),
     ]
+
+
+def _settled_row(view: ReconfigurationView, glyphs: Glyphs, width: int) -> Row:
+    """What came of one that ended well."""
+    if not view.proofs:
+        return Row(f"{glyphs.ok} {view.ending}", Ink.GOOD).cut(width)
+    row = _proof_row(view.proofs[0], glyphs, width)
+    if len(view.proofs) > 1:
+        row.add(f"  and {len(view.proofs) - 1} more", Ink.LABEL)
+    return row.cut(width)
 
 
 def compact_steps(view: ReconfigurationView, shown: Shown, width: int) -> list[Row]:
