@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import io
 import os
 import stat
 import sys
@@ -25,11 +26,14 @@ class Lost(NamedTuple):
 def complete() -> None:
     """Have every standard stream, also those that were closed before the start.
 
-    Else Python has None for it, and the next file that is opened has its descriptor.
+    Else Python has None for it, and the next file that is opened has its descriptor. A character
+    that standard output has no code for is a question mark there, and no fault.
     """
     for descriptor, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
         if getattr(sys, name) is None:
             setattr(sys, name, _nothing(descriptor, mode))
+    if isinstance(sys.stdout, io.TextIOWrapper) and sys.stdout.errors == "strict":
+        sys.stdout.reconfigure(errors="replace")
 
 
 def _nothing(descriptor: int, mode: str) -> IO[str]:

@@ -75,3 +75,14 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
 def test_an_interruption_while_modules_are_loaded(module: str) -> None:
     done = run("-c", INTERRUPTED, module)
     assert (done.returncode, done.stderr) == (130, "")
+
+
+def test_a_character_that_the_output_has_no_code_for_is_no_fault() -> None:
+    code = (
+        "from ddtui.cli import main, output, root\nroot.app = lambda: output.emit('7 °C')\nmain()"
+    )
+    env = os.environ | {"PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "7 ?C\n", "")
