@@ -44,7 +44,7 @@ def view_of(
         steps=_steps(record, said),
         ending=record.ending,
         doubt=record.doubt,
-        changes=tuple(map(_named, msgspec.convert(record.changes, list[Change]))),
+        changes=tuple(map(named, msgspec.convert(record.changes, list[Change]))),
         proofs=tuple(
             ProofView(
                 f"--{each['name']}" if each.get("kind") == "flag" else each["name"],
@@ -65,7 +65,7 @@ def view_of(
     )
 
 
-def _named(change: Change) -> Change:
+def named(change: Change) -> Change:
     """With its knob: a rollback's changes come from the unit's command, which names flags only."""
     return change if change.knob else msgspec.structs.replace(change, knob=knob_of(change.name))
 

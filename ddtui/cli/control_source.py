@@ -11,7 +11,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal
 
-from ddtui.cli.change_view import view_of
+import msgspec
+
+from ddtui.cli.change_view import named, view_of
 from ddtui.cli.changing import controller_for
 from ddtui.cli.live import Watched
 from ddtui.cli.output import in_local_time
@@ -186,9 +188,10 @@ class ControlOfHost:
     async def rollback_plan(self) -> Plan:
         """See ControlSource."""
         try:
-            return await self._control.rollback_plan()
+            plan = await self._control.rollback_plan()
         except (HostError, StoreError) as error:
             raise problem_of(error) from error
+        return msgspec.structs.replace(plan, changes=tuple(map(named, plan.changes)))
 
     async def against_restart(self) -> Sequence[Finding]:
         """See ControlSource."""

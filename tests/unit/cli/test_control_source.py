@@ -151,8 +151,8 @@ async def test_changes_name_their_knobs_and_the_experiment_that_they_were_made_f
     assert [each.knob for each in second.changes] == ["budget"]
     assert (first.title, second.title) == ("rollback", "experiment budget 16 topk 4")
     lines = list(history_lines([back, asked]))
-    assert "budget 16 > 8" in lines[1]
-    assert "budget 16 > 8" in lines[2]
+    assert "budget 16 → 8" in lines[1]
+    assert "budget 16 → 8" in lines[2]
 
 
 def test_titles_of_experiments_are_told_by_their_change(tmp_path: Path) -> None:
