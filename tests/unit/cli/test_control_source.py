@@ -16,7 +16,7 @@ from ddtui.cli.control_source import ControlOfHost, _Changes
 from ddtui.cli.preset_source import presets_for
 from ddtui.config.load import load
 from ddtui.core.change_record import ChangeRecord, StepRecord
-from ddtui.core.launch import Launch, Request
+from ddtui.core.launch import Change, ChangeKind, Launch, Plan, Request
 from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.engines.sglang import SGLANG
 from ddtui.experiments.presence import Holder, presence_file
@@ -84,6 +84,11 @@ class Controls:
     async def history(self) -> list[ChangeRecord]:
         return self._history
 
+    async def rollback_plan(self) -> Plan:
+        launch = Launch(("python",), {})
+        change = Change(ChangeKind.FLAG, "speculative-ddtree-budget", "16", "8")
+        return Plan(Request(), launch, launch, (change,), ())
+
 
 def source(controls: Controls, folder: Path, **known: object) -> ControlOfHost:
     file = folder / "config.toml"
@@ -150,6 +155,8 @@ async def test_changes_name_their_knobs_and_the_experiment_that_they_were_made_f
     assert [each.knob for each in first.changes] == ["budget", ""]
     assert [each.knob for each in second.changes] == ["budget"]
     assert (first.title, second.title) == ("rollback", "experiment budget 16 topk 4")
+    (change,) = (await control.rollback_plan()).changes
+    assert change.knob == "budget"
     lines = list(history_lines([back, asked]))
     assert "budget 16 → 8" in lines[1]
     assert "budget 16 → 8" in lines[2]
