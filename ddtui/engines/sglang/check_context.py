@@ -198,13 +198,15 @@ RULES: dict[str, Rule] = {}
 class Say:
     """Makes the findings of one rule."""
 
-    def __init__(self, rule: str, reason: str) -> None:
+    def __init__(self, rule: str, reason: str, doubted: str) -> None:
         self._rule = rule
         self._reason = reason
+        self._doubted = doubted
 
     def __call__(self, level: Level, text: str, remedy: str = "", reason: str = "") -> Finding:
         """A finding; `reason` where it differs from the rule's own."""
-        return Finding(level, self._rule, text, reason or self._reason, remedy)
+        own = self._reason if level is Level.ERROR else self._doubted
+        return Finding(level, self._rule, text, reason or own, remedy)
 
     def error(self, text: str, remedy: str = "", reason: str = "") -> Finding:
         """A finding that forbids to apply."""
@@ -220,14 +222,17 @@ class Say:
 
 
 def rule(
-    name: str, reason: str
+    name: str, reason: str, doubted: str = ""
 ) -> Callable[[Callable[[View, Say], Iterator[Finding]]], Callable[[View, Say], Iterator[Finding]]]:
-    """Register a rule: its stable name, and why it exists (what the server would do)."""
+    """Register a rule: its stable name, and why it exists (what the server would do).
+
+    `doubted`: the same where it is not certain, and so no error.
+    """
 
     def register(
         function: Callable[[View, Say], Iterator[Finding]],
     ) -> Callable[[View, Say], Iterator[Finding]]:
-        say = Say(name, reason)
+        say = Say(name, reason, doubted or reason)
         RULES[name] = lambda view: function(view, say)
         return function
 

@@ -20,7 +20,14 @@ _REMOVED: dict[str, tuple[str, str]] = {
 }
 """Flags that SGLang had: the version without them, and what came in their place."""
 
-_EXIT_2 = "the server would exit with status 2 at once: unrecognized arguments"
+
+def _exit_2(why: str) -> tuple[str, str]:
+    """What the server would do, and what it may do."""
+    what = f"exit with status 2 at once: {why}"
+    return f"the server would {what}", f"if the server refuses it, it will {what}"
+
+
+_UNRECOGNIZED = _exit_2("unrecognized arguments")
 
 
 def _unknown(view: View) -> Iterator[tuple[Occurrence, ServerFlags]]:
@@ -31,7 +38,7 @@ def _unknown(view: View) -> Iterator[tuple[Occurrence, ServerFlags]]:
                 yield use, server
 
 
-@rule("removed-flag", _EXIT_2)
+@rule("removed-flag", *_UNRECOGNIZED)
 def removed_flag(view: View, say: Say) -> Iterator[Finding]:
     """A flag that this version no longer has."""
     for use, server in _unknown(view):
@@ -45,7 +52,7 @@ def removed_flag(view: View, say: Say) -> Iterator[Finding]:
             )
 
 
-@rule("unknown-flag", _EXIT_2)
+@rule("unknown-flag", *_UNRECOGNIZED)
 def unknown_flag(view: View, say: Say) -> Iterator[Finding]:
     """A flag that this server does not have. One that it runs with is only doubted."""
     for use, server in _unknown(view):
@@ -103,7 +110,7 @@ def abbreviated_flag(view: View, say: Say) -> Iterator[Finding]:
             yield say.warning(f"--{use.name} is short for --{info.name}", f"write --{info.name}")
 
 
-@rule("wrong-choice", "the server would exit with status 2 at once: invalid choice")
+@rule("wrong-choice", *_exit_2("invalid choice"))
 def wrong_choice(view: View, say: Say) -> Iterator[Finding]:
     """A value that is none of a flag's choices."""
     for use, info in _known(view):
@@ -115,7 +122,7 @@ def wrong_choice(view: View, say: Say) -> Iterator[Finding]:
             )
 
 
-@rule("missing-value", "the server would exit with status 2 at once: expected one argument")
+@rule("missing-value", *_exit_2("expected one argument"))
 def missing_value(view: View, say: Say) -> Iterator[Finding]:
     """A flag without the value that it takes."""
     if view.server is None or not view.server.complete:
@@ -125,7 +132,7 @@ def missing_value(view: View, say: Say) -> Iterator[Finding]:
             yield say.error(f"--{use.name} needs a value")
 
 
-@rule("unexpected-value", "the server would exit with status 2 at once")
+@rule("unexpected-value", *_exit_2("ignored explicit argument, or unrecognized arguments"))
 def unexpected_value(view: View, say: Say) -> Iterator[Finding]:
     """A value, or several, for a flag that takes none, or one."""
     words, uses = view.line.argv, view.occurrences
@@ -142,22 +149,22 @@ def unexpected_value(view: View, say: Say) -> Iterator[Finding]:
             yield say.error(f"{shown} after --{use.name} belongs to no flag")
 
 
-@rule("wrong-type", "the server would exit with status 2 at once: invalid value")
+@rule("wrong-type", *_exit_2("invalid value"))
 def wrong_type(view: View, say: Say) -> Iterator[Finding]:
     """A text where the server has a number."""
     for use, info in _known(view):
         if info.choices or not use.values:
             continue
-        kind = _INTEGERS.get(info.name, info.type)
+        kind = _TYPES.get(info.name, info.type)
         for value in use.values:
             if kind in (ValueType.INTEGER, ValueType.NUMBER) and not _is_number(value):
                 # A value that is reported may be one of several kinds (`auto`, or a number).
-                sure = info.name in _INTEGERS or (view.server and view.server.complete)
+                sure = info.name in _TYPES or (view.server and view.server.complete)
                 level = Level.ERROR if sure else Level.WARNING
                 yield say(level, f"--{use.name}: {_shown(use.name, value)} is not a number")
             elif kind is ValueType.INTEGER and not _is_integer(value):
                 # A reported integer may be the value of a flag that takes fractions too.
-                level = Level.ERROR if info.name in _INTEGERS else Level.WARNING
+                level = Level.ERROR if info.name in _TYPES else Level.WARNING
                 yield say(level, f"--{use.name}: {value} is not an integer")
 
 
@@ -173,19 +180,19 @@ _INTEGERS = dict.fromkeys(
     ),
     ValueType.INTEGER,
 )  # fmt: skip
-"""Flags that are integers in every version, whatever a server reports of them."""
+_NUMBERS = dict.fromkeys(("mem-fraction-static", "schedule-conservativeness"), ValueType.NUMBER)
+_TYPES = _INTEGERS | _NUMBERS
+"""What flags take in every version, whatever a server reports of them."""
 
 
 def _known(view: View) -> Iterator[tuple[Occurrence, FlagInfo]]:
-    if view.server is not None:
-        for use in view.occurrences:
-            info = view.server.find(use.name)
-            if info is not None:
-                yield use, info
-    else:
-        for use in view.occurrences:
-            if use.name in _INTEGERS:
-                yield use, FlagInfo(use.name, type=ValueType.INTEGER)
+    server = view.server
+    for use in view.occurrences:
+        info = None if server is None else server.find(use.name)
+        if info is None and use.name in _TYPES and (server is None or not server.complete):
+            info = FlagInfo(use.name, type=_TYPES[use.name])
+        if info is not None:
+            yield use, info
 
 
 def _is_number(text: str) -> bool:

@@ -341,6 +341,18 @@ def test_without_a_server_the_coupling_rules_still_hold() -> None:
     assert "unknown-flag" not in findings
 
 
+@pytest.mark.parametrize("server", [None, from_server_info({"model_path": "m"}, "0.5.23")])
+def test_what_is_a_number_in_every_version_is_one_here(server: ServerFlags | None) -> None:
+    after = launch(more("--mem-fraction-static notanumber"))
+    (finding,) = [
+        each
+        for each in check(CheckContext(before=launch(DFLASH), after=after, server=server))
+        if each.rule == "wrong-type"
+    ]
+    assert finding.level is Level.ERROR
+    assert finding.reason.startswith("the server would exit ")
+
+
 def test_what_a_list_with_gaps_lacks_is_only_doubted() -> None:
     """The keys of /server_info do not name every flag of a server: its --help does."""
     arguments = {"model_path": "m", "tp_size": 8, "enable_metrics": True, "speculative_x": 4}
@@ -352,7 +364,9 @@ def test_what_a_list_with_gaps_lacks_is_only_doubted() -> None:
         assert "as far as its /server_info tells, which does not name every flag" in (
             findings[rule].text
         )
+        assert findings[rule].reason.startswith("if the server refuses it, it will exit ")
     assert findings["wrong-type"].level is Level.WARNING
+    assert findings["wrong-type"].reason.endswith("exit with status 2 at once: invalid value")
     assert found(DFLASH, server)["unknown-algorithm"].level is Level.WARNING
     assert not [each for each in findings.values() if each.level is Level.ERROR]
 
