@@ -68,8 +68,8 @@ def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
     style = "yellow" if record.doubt else _ENDINGS.get(ending, "red")
     title = paint(clean(record.ended_as), style, "bold")
     yield f"{record.unit}: {title} after {seconds:.0f} s"
-    if back_to := record.state.get("back_to"):
-        yield f"       back to {clean(in_local_time(str(back_to)))}"
+    if back_to := record.state.back_to:
+        yield f"       back to {clean(in_local_time(back_to))}"
     rows = [
         (
             f"--{each['name']}" if each["kind"] == "flag" else str(each["name"]),
@@ -97,7 +97,7 @@ def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
 def record_report(record: ChangeRecord) -> dict[str, Any]:
     """A record for JSON, without the texts of drop-ins (they may hold the unit's secrets)."""
     plain = msgspec.to_builtins(record)
-    plain["back_to"] = str(record.state.get("back_to", ""))
+    plain["back_to"] = record.state.back_to
     for name in ("drop_in", "before_drop_in", "state"):
         del plain[name]
     # Records of earlier versions may hold a flag's secret as it was asked for.

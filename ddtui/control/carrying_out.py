@@ -28,7 +28,7 @@ from ddtui.control.reconfiguration import Action, Follower, Limits, Run, Step, V
 from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.core.clock import Clock
 from ddtui.core.engine import Engine
-from ddtui.core.launch import Change, Finding, Launch
+from ddtui.core.launch import Change, Launch
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.hosts.base import ProgramTimeout
 
@@ -161,7 +161,7 @@ class CarryingOut:
 
     async def _nothing_stopped(self) -> None:
         """A stop was refused: where the unit runs as it did at the beginning, none has been."""
-        facts, before = await self._actions.look(), self._journal.record.state.get("before")
+        facts, before = await self._actions.look(), self._journal.record.state.before
         if facts.active == "active" and facts.invocation == before:
             await self._journal.remember(stopped=False)
 
@@ -235,7 +235,7 @@ class CarryingOut:
     async def _start(self, run: Run, facts: Facts) -> None:
         if run.starts > 1:  # the last order had no effect, or somebody undid it at once
             known = {*self._journal.invocations, facts.invocation, run.invocation_before}
-            known.add(str(self._journal.record.state.get("before", "")))
+            known.add(self._journal.record.state.before)
             if set((await self._stopped())[-1:]) - known:
                 raise Failure(BY_HAND, started=True, remedy=AFTER_A_STOP, by_hand=True)
         await self._journal.step(Step.STARTING)
@@ -398,10 +398,11 @@ def stopped_detail(facts: Facts) -> str:
 def proofs_of(journal: Journal, snapshot: Snapshot, engine: Engine) -> tuple[Proof, ...]:
     """What became of the changes that the record names."""
     record = journal.record
-    changes = msgspec.convert(record.state.get("prove", record.changes), list[Change])
-    findings = msgspec.convert(record.state.get("findings", []), list[Finding])
+    changes = record.state.prove
+    if changes is None:
+        changes = msgspec.convert(record.changes, tuple[Change, ...])
     after = Launch(record.after_argv, record.after_environment)
-    return prove(changes, after, snapshot, engine, findings)
+    return prove(changes, after, snapshot, engine, record.state.findings)
 
 
 def not_as_expected(
@@ -413,14 +414,12 @@ def not_as_expected(
     that adds flags of its own).
     """
     record = journal.record
-    if (kept := record.state.get("expected")) is None:
+    if (expected := record.state.expected) is None:
         return [], "the whole command line was not compared: what it was is not known"
-    expected = msgspec.convert(kept, Launch)
     set_somewhere = set(record.after_environment) | set(record.before_environment)
     unwanted = set_somewhere - set(expected.environment)
-    opaque: list[str] | None = record.state.get("opaque")
-    found = deviations(expected, snapshot, engine, unwanted, opaque)
-    known = msgspec.convert(record.state.get("deviated", []), list[Change])
+    found = deviations(expected, snapshot, engine, unwanted, record.state.opaque)
+    known = record.state.deviated
     same = [each for each in found if each in known]
     words = f"as before the change, {deviation_words(same)}" if same else ""
     return [each for each in found if each not in known], words

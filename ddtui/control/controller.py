@@ -39,7 +39,7 @@ from ddtui.control.simulated import NOTHING_CHANGED, PROCESS, OfThisHost
 from ddtui.control.to_its_end import to_its_end
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.control.unit_files import UnitText
-from ddtui.core.change_record import ChangeRecord
+from ddtui.core.change_record import Carried, ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
 from ddtui.core.redact import redact_argv, redact_mapping
 from ddtui.core.snapshot import ReadinessState
@@ -234,11 +234,13 @@ class Controller:
             drop_in=content,
             drop_in_hash=drop_in.text_hash(content),
             policy=policy,
+            # As the drop-in has it: flags in a variable of the unit change the environment, too.
+            state=msgspec.structs.replace(
+                record.state,
+                findings=plan.findings,
+                expected=safe_launch(self._launch_with(actions, text, content)),
+            ),
         )
-        record.state["findings"] = [msgspec.to_builtins(each) for each in plan.findings]
-        # As the drop-in has it: flags in a variable of the unit change the environment with them.
-        written = safe_launch(self._launch_with(actions, text, content))
-        record.state["expected"] = msgspec.to_builtins(written)
         await self._check(actions, content)
         return await self._begin(record, actions, on_step, asked)
 
@@ -311,9 +313,8 @@ class Controller:
             drop_in_hash=drop_in.text_hash(content),
             policy="never",
             changes=[msgspec.to_builtins(each) for each in differing],
+            state=msgspec.structs.replace(record.state, expected=expected, back_to=back.named),
         )
-        record.state["expected"] = msgspec.to_builtins(expected)
-        record.state["back_to"] = back.named
         await self._check(actions, content)
         return await self._begin(record, actions, on_step, asked)
 
@@ -357,15 +358,15 @@ class Controller:
             after_environment=wanted.environment,
             before_drop_in=own,
             was_ready=is_ready and not otherwise,
-            state=({"process": PROCESS} if actions.host.simulated else {})
-            | {
-                "expected": msgspec.to_builtins(wanted),
-                "opaque": sorted(redact_argv(sorted(command.opaque))),
+            state=Carried(
+                process=PROCESS if actions.host.simulated else None,
+                expected=wanted,
+                opaque=tuple(sorted(redact_argv(sorted(command.opaque)))),
                 # What is otherwise before the change is not the change's doing.
-                "deviated": msgspec.to_builtins(
+                deviated=(
                     deviations(before, snapshot, engine, (), command.opaque) if is_ready else ()
                 ),
-            },
+            ),
         )
 
     def _launch_with(self, actions: UnitActions, text: UnitText, content: str) -> Launch:
@@ -428,12 +429,13 @@ class Controller:
         run = Run(record.drop_in_hash, drop_in.text_hash(record.before_drop_in), facts.invocation)
         # systemd forgets the invocation of a unit that is down; earlier changes have it.
         earlier = await self.history(KNOWN_CHANGES)
-        state = {
-            "run": msgspec.to_builtins(run),
-            "before": facts.invocation,
-            "invocations": sorted({each for record in earlier for each in _invocations(record)}),
-        }
-        record = msgspec.structs.replace(record, state=record.state | state)
+        state = msgspec.structs.replace(
+            record.state,
+            run=msgspec.to_builtins(run),
+            before=facts.invocation,
+            invocations=tuple(sorted({each for known in earlier for each in _invocations(known)})),
+        )
+        record = msgspec.structs.replace(record, state=state)
         return await self._carry(record, actions, on_step, asked or Asked())
 
     async def _carry(
@@ -446,7 +448,7 @@ class Controller:
         try:
             text = await actions.read()
             if not record.steps:
-                state = record.state | {"machine": text.machine}
+                state = msgspec.structs.replace(record.state, machine=text.machine)
                 record = msgspec.structs.replace(record, state=state)
             self._journal = journal = Journal(record, self._store, self._watching.clock, on_step)
             await to_its_end(
@@ -461,4 +463,4 @@ class Controller:
 
 def _invocations(record: ChangeRecord) -> set[str]:
     """Of the unit before a change, and after it."""
-    return {each for each in (record.state.get("before", ""), record.invocation) if each}
+    return {each for each in (record.state.before, record.invocation) if each}

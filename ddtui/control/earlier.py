@@ -46,7 +46,7 @@ ANOTHER_MACHINE = "the host is another machine than the one of that change, or i
 
 def on_another_machine(record: ChangeRecord, text: UnitText) -> bool:
     """Whether a change was made on another installation than the host's present one."""
-    known = str(record.state.get("machine", ""))
+    known = record.state.machine
     return bool(known and text.machine) and known != text.machine
 
 
@@ -95,8 +95,7 @@ def _origin(drop_in: str, records: Sequence[ChangeRecord]) -> str:
     if not sets_anything(drop_in):
         return "the unit's own command (ddtui's drop-in sets nothing then)"
     for record in records:
-        proved = record.state.get("proved", record.drop_in)
-        if record.ending in {"in force", "rolled back"} and proved == drop_in:
+        if record.is_proved and record.proved_drop_in == drop_in:
             return named(record)
     return "the drop-in that was there before (none that was made from this machine)"
 

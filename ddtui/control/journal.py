@@ -75,8 +75,11 @@ class Journal:
 
     async def remember(self, **state: Any) -> None:
         """Keep what is needed to carry on."""
-        kept = {name: msgspec.to_builtins(value) for name, value in state.items()}
-        await self.keep(state=self.record.state | kept)
+        kept = {
+            name: msgspec.to_builtins(value) if isinstance(value, Run | Baseline) else value
+            for name, value in state.items()
+        }
+        await self.keep(state=msgspec.structs.replace(self.record.state, **kept))
 
     def say(self, words: str) -> None:
         """Tell the listener something within the present step; it is not kept."""
@@ -91,16 +94,16 @@ class Journal:
     @property
     def run(self) -> Run | None:
         """The way through the steps that is under way."""
-        kept = self.record.state.get("run")
+        kept = self.record.state.run
         return None if kept is None else msgspec.convert(kept, Run)
 
     @property
     def invocations(self) -> list[str]:
         """Of the unit before this change, as far as they are known."""
-        return list(self.record.state.get("invocations", ()))
+        return list(self.record.state.invocations)
 
     @property
     def baseline(self) -> Baseline | None:
         """What there was before the stop."""
-        kept = self.record.state.get("baseline")
+        kept = self.record.state.baseline
         return None if kept is None else msgspec.convert(kept, Baseline)

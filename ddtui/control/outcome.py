@@ -60,11 +60,11 @@ class Outcome:
         if run is None:
             await journal.end(Step.UNKNOWN, "its record holds too little to carry it on")
             return
-        if "taking_back" in record.state:
-            await self._take_back(str(record.state["taking_back"]))
+        if record.state.taking_back is not None:
+            await self._take_back(record.state.taking_back)
             return
-        if "back" in record.state:
-            await self._roll_back(run, str(record.state["back"]))
+        if record.state.back is not None:
+            await self._roll_back(run, record.state.back)
             return
         try:
             await work.to(run, record.drop_in)
@@ -81,7 +81,7 @@ class Outcome:
         why = failure.why if isinstance(failure, Failure) else failure.what
         cause = await self._cause(failure, why)
         await journal.keep(cause=cause)
-        if not record.state.get("stopped") and not (journal.run and journal.run.started):
+        if not record.state.stopped and not (journal.run and journal.run.started):
             await self._take_back(why)
             return
         if isinstance(failure, Failure) and failure.by_hand:
@@ -103,7 +103,7 @@ class Outcome:
             await journal.remember(expected=expected[0], opaque=expected[1])
         else:
             await journal.remember(expected=None)
-        await journal.remember(run=new, back=back, failed=why, prove=[])
+        await journal.remember(run=new, back=back, failed=why, prove=())
         await self._roll_back(new, back)
 
     async def _roll_back(self, run: Run, back: str) -> None:
@@ -115,13 +115,13 @@ class Outcome:
             await self._end(Step.DEGRADED, f"the rollback failed as well: {why}")
             return
         await journal.remember(proved=back)
-        words = (str(journal.record.state.get("failed", "")), journal.record.doubt)
+        words = (journal.record.state.failed, journal.record.doubt)
         await journal.end(Step.ROLLED_BACK, "; ".join(filter(None, words)))
 
     async def _take_back(self, why: str) -> None:
         """Nothing was stopped: put the old drop-in back, and leave the engine alone."""
         journal, actions = self._journal, self._actions
-        again = "taking_back" in journal.record.state
+        again = journal.record.state.taking_back is not None
         await journal.remember(taking_back=why)
         record = journal.record
         facts = await actions.look()
@@ -174,14 +174,14 @@ class Outcome:
             return as_before(record)
         return last or _nothing(record)
 
-    async def _expected(self, back: str) -> tuple[Launch, list[str] | None] | None:
+    async def _expected(self, back: str) -> tuple[Launch, tuple[str, ...] | None] | None:
         """What runs once `back` is in force again, and its words that the host expands.
 
         By the record of its proof, else by the unit's files as they are; None where they are not
         readable.
         """
         record = self._journal.record
-        opaque = record.state.get("opaque")
+        opaque = record.state.opaque
         as_before = not record.before_drop_in and not drop_in.sets_anything(back)
         if as_before or back == record.before_drop_in:
             return Launch(record.before_argv, record.before_environment), opaque
@@ -191,14 +191,13 @@ class Outcome:
         for each in earlier:
             if not each.is_proved or each.proved_drop_in != back:
                 continue
-            opaque = each.state.get("opaque")
-            if (kept := each.state.get("expected")) is not None:
-                return msgspec.convert(kept, Launch), opaque
-            if each.state.get("proved") is None:
-                return Launch(each.after_argv, each.after_environment), opaque
+            if each.state.expected is not None:
+                return each.state.expected, each.state.opaque
+            if each.state.proved is None:
+                return Launch(each.after_argv, each.after_environment), each.state.opaque
         return await self._written(back)
 
-    async def _written(self, back: str) -> tuple[Launch, list[str] | None] | None:
+    async def _written(self, back: str) -> tuple[Launch, tuple[str, ...] | None] | None:
         """What the unit's files say that it starts with `back` in place of ddtui's drop-in."""
         actions = self._actions
         is_engine = self._watching.engine.is_command
@@ -211,7 +210,7 @@ class Outcome:
         except (CommandRefused, ActionFailed) as error:
             self._journal.say(f"what it comes back to is not known in full: {error.what}")
             return None
-        return safe_launch(command.launch), sorted(command.opaque)
+        return safe_launch(command.launch), tuple(sorted(command.opaque))
 
     async def _cause(self, failure: Failure | ActionFailed, why: str) -> dict[str, Any]:
         """Why a start failed: by the journal of its invocation, else by what was seen."""
@@ -240,7 +239,7 @@ async def break_off(
 
     Raises LinkDown, ProgramTimeout.
     """
-    step = Step.DEGRADED if "back" in journal.record.state else Step.FAILED
+    step = Step.DEGRADED if journal.record.state.back is not None else Step.FAILED
     cause = {"title": error.what} | ({"remedy": error.remedy} if error.remedy else {})
     await _end(journal, actions, watching, step, error.what, cause=cause)
 

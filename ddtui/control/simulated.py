@@ -22,8 +22,8 @@ def is_anothers(record: ChangeRecord) -> bool:
     """Whether its simulated host is that of another process: here it cannot be carried on."""
     if not record.simulated:
         return False
-    made = record.state.get("process")
-    return record.began < _LOADED if made is None else bool(made != PROCESS)
+    made = record.state.process
+    return record.began < _LOADED if made is None else made != PROCESS
 
 
 class OfThisHost:

@@ -38,7 +38,7 @@ def _running(record: ChangeRecord, facts: Facts, snapshot: Snapshot, watching: W
     """Which configuration runs."""
     if facts.active in {"inactive", "failed"} or is_auto_restart(facts.sub):
         return "THE ENGINE IS DOWN"
-    if facts.invocation and facts.invocation == record.state.get("before"):
+    if facts.invocation and facts.invocation == record.state.before:
         return "the engine runs the old configuration: it was not stopped"
     unit = snapshot.unit
     if unit is None or unit.invocation != facts.invocation:
@@ -60,7 +60,7 @@ def _running(record: ChangeRecord, facts: Facts, snapshot: Snapshot, watching: W
 
 def _on_disk(record: ChangeRecord, as_before: str, facts: Facts, snapshot: Snapshot) -> str:
     """Which configuration the next start takes."""
-    back = str(record.state.get("back", as_before))
+    back = as_before if record.state.back is None else record.state.back
     if facts.drop_in in {text_hash(record.before_drop_in), text_hash(as_before)}:
         which = "the old configuration is on disk"
     elif facts.drop_in == record.drop_in_hash:

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from ddtui.core.launch import Change, Finding, Launch
+
 PROVED_ENDINGS = ("in force", "rolled back")
 """Endings at which the configuration that runs was proved."""
 
@@ -17,6 +19,45 @@ class StepRecord(msgspec.Struct, frozen=True):
     at: float
     """Unix seconds on the operator's clock."""
     detail: str = ""
+
+
+class Carried(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is kept of a change to carry it on after an interruption, and to judge it by later."""
+
+    process: str | None = None
+    """Of a simulated host: the process that has made it."""
+    machine: str = ""
+    """Which installation the host was."""
+    run: dict[str, Any] | None = None
+    """How far it is on its way through the steps: a `ddtui.control.reconfiguration.Run`."""
+    before: str = ""
+    """The unit's invocation before it; empty for a unit that was down."""
+    invocations: tuple[str, ...] = ()
+    """Of the unit before this change, as far as they are known."""
+    baseline: dict[str, Any] | None = None
+    """What there was before the stop: a `ddtui.control.held.Baseline`."""
+    stopped: bool = False
+    """Whether the order to stop was given."""
+    findings: tuple[Finding, ...] = ()
+    """Of the plan."""
+    expected: Launch | None = None
+    """The whole configuration that is to run at the end, secrets removed; None: not known."""
+    opaque: tuple[str, ...] | None = None
+    """Words of the command that the host itself expands."""
+    deviated: tuple[Change, ...] = ()
+    """What ran otherwise than configured before the change already."""
+    prove: tuple[Change, ...] | None = None
+    """What is to be proved at the end, where that is not what the record names."""
+    back: str | None = None
+    """The drop-in's text that a change which failed is rolled back to; None: it is not."""
+    failed: str = ""
+    """Why it is rolled back."""
+    taking_back: str | None = None
+    """Why its drop-in is taken back before anything was stopped; None: it is not."""
+    proved: str | None = None
+    """The drop-in's text that a rollback has proved; None: the record's own."""
+    back_to: str = ""
+    """What a rollback by hand goes back to, in words."""
 
 
 class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,8 +103,7 @@ class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed: `title`, `evidence`, `remedy` and more where they are known."""
     proofs: list[dict[str, Any]] = []
     """Each change: requested, resolved, outcome."""
-    state: dict[str, Any] = {}
-    """What is needed to carry on after an interruption."""
+    state: Carried = Carried()
     steps: tuple[StepRecord, ...] = ()
 
     @property
@@ -74,8 +114,7 @@ class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def proved_drop_in(self) -> str:
         """The drop-in's text that was proved: of a change that was rolled back, what came back."""
-        proved = self.state.get("proved")
-        return self.drop_in if proved is None else str(proved)
+        return self.drop_in if self.state.proved is None else self.state.proved
 
     @property
     def ended_as(self) -> str:

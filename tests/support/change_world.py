@@ -24,7 +24,6 @@ ExecStart=/opt/venv/bin/python -m sglang.launch_server --model-path /models/kimi
     --speculative-algorithm DFLASH --speculative-draft-model-path /models/draft \\
     --speculative-dflash-block-size 8
 """
-PROVED = ("in force", "rolled back")
 
 
 class KeptChanges:
@@ -61,8 +60,8 @@ class KeptChanges:
     def last_in_force(self, host: str, unit: str, *, simulated: bool = False) -> str | None:
         """See ChangeStore."""
         for each in self.history(host, unit=unit, simulated=simulated):
-            if each.ending in PROVED:
-                return str(each.state.get("proved", each.drop_in))
+            if each.is_proved:
+                return each.proved_drop_in
         return None
 
 

@@ -15,7 +15,7 @@ from ddtui.cli.output import Paint
 from ddtui.control.controller import NotPossible
 from ddtui.control.drop_in import sets_anything
 from ddtui.control.proof import report_is_refused
-from ddtui.core.change_record import ChangeRecord
+from ddtui.core.change_record import Carried, ChangeRecord
 from ddtui.core.launch import Level, Request, Value
 from ddtui.core.snapshot import Verdict
 from ddtui.engines.sglang import SGLANG
@@ -104,7 +104,7 @@ def test_a_secret_flag_is_kept_and_told_nowhere_but_in_the_drop_in() -> None:
         assert kept.request["flags"]["log-level"] == "debug"
         for each in (kept, msgspec.structs.replace(kept, request={"flags": flags})):
             assert secret not in json.dumps(record_report(each))
-        assert secret not in json.dumps(kept.request) + json.dumps(kept.state)
+        assert secret not in json.dumps(msgspec.to_builtins((kept.request, kept.state)))
 
     in_virtual_time(work())
 
@@ -209,7 +209,7 @@ def test_a_rollback_without_a_record_of_its_command_is_proved_by_the_units_files
         proved = foreign(COMMAND.replace("size 8", "size 12"))
         old = ChangeRecord(
             id="old", kind="apply", host="ct200", unit="llm.service", who="x", began=1.0,
-            ended=2.0, ending="rolled back", state={"proved": proved},
+            ended=2.0, ending="rolled back", state=Carried(proved=proved),
         )  # fmt: skip
         world.store.put(old)
         # Not as written: what runs is no configuration to go back to.
@@ -223,7 +223,8 @@ def test_a_rollback_without_a_record_of_its_command_is_proved_by_the_units_files
 
     record = in_virtual_time(work(meddled=False))
     assert (record.ending, record.doubt) == ("rolled back", "")
-    assert record.state["expected"]["argv"][-1] == "12"
+    assert record.state.expected is not None
+    assert record.state.expected.argv[-1] == "12"
     record = in_virtual_time(work(meddled=True))
     assert record.ending == "degraded"
     assert f"{BLOCK} is 14, expected 12" in record.steps[-1].detail

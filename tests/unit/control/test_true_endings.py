@@ -206,7 +206,8 @@ def test_what_was_proved_last_is_proved_again_by_its_own_command() -> None:
         machine.files[DROP_IN] = machine.files[DROP_IN].replace("size 12", "size 14")
         record = await applied(world)
         assert (record.ending, record.was_ready) == ("rolled back", False)
-        assert record.state["expected"]["argv"][-1] == "12"
+        assert record.state.expected is not None
+        assert record.state.expected.argv[-1] == "12"
         assert machine.engine is not None
         assert machine.engine.argv[-1] == "12"
 

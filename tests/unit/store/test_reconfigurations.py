@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import select, update
 
-from ddtui.core.change_record import ChangeRecord, StepRecord
+from ddtui.core.change_record import Carried, ChangeRecord, StepRecord
+from ddtui.core.launch import Change, ChangeKind, Launch
 from ddtui.store import Store, StoreError
 from ddtui.store.database import open_database
 from ddtui.store.tables import reconfigurations as table
@@ -42,26 +43,28 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 def test_a_step_that_cannot_be_kept_leaves_the_record_as_it_was(store: Store) -> None:
     kept = store.reconfigurations
-    kept.step(change("a", state={"run": 1}), StepRecord("planned", 1001.0))
+    kept.step(change("a", state=Carried(failed="a")), StepRecord("planned", 1001.0))
     nameless: Any = None
     with pytest.raises(StoreError):
-        kept.step(change("a", state={"run": 2}), StepRecord(nameless, 1002.0))
+        kept.step(change("a", state=Carried(failed="b")), StepRecord(nameless, 1002.0))
     (found,) = kept.history("ct200")
-    assert found.state == {"run": 1}
+    assert found.state == Carried(failed="a")
     assert [each.step for each in found.steps] == ["planned"]
 
 
 def test_a_change_is_kept_with_its_steps_and_what_it_needs_to_go_on(store: Store) -> None:
     kept = store.reconfigurations
-    record = change("a", state={"run": {"target": "a", "starts": 1}}, changes=[{"name": "budget"}])
+    record = change(
+        "a", state=Carried(run={"target": "a", "starts": 1}), changes=[{"name": "budget"}]
+    )
     for at, step in ((1001.0, "planned"), (1002.5, "locked")):
         kept.step(record, StepRecord(step, at, "detail"))
-    kept.put(change("a", state={"run": {"target": "a", "starts": 2}}))
+    kept.put(change("a", state=Carried(run={"target": "a", "starts": 2})))
     store.close()
     again = Store.open(Path(store.where))
     found = again.reconfigurations.unfinished("ct200", UNIT)
     assert found is not None
-    assert found.state == {"run": {"target": "a", "starts": 2}}
+    assert found.state == Carried(run={"target": "a", "starts": 2})
     assert [(each.step, each.at) for each in found.steps] == [
         ("planned", 1001.0),
         ("locked", 1002.5),
@@ -100,10 +103,29 @@ def test_what_was_proved_last(store: Store) -> None:
     kept.put(change("a", ending="in force", ended=1100.0))
     kept.put(change("b", ending="failed", ended=1200.0))
     assert kept.last_in_force("ct200", UNIT) == "text of a"
-    kept.put(change("c", ending="rolled back", ended=1300.0, state={"proved": "what came back"}))
+    kept.put(
+        change("c", ending="rolled back", ended=1300.0, state=Carried(proved="what came back"))
+    )
     kept.put(change("d", ending="degraded", ended=1400.0))
     assert kept.last_in_force("ct200", UNIT) == "what came back"
     assert kept.last_in_force("ct200", UNIT, simulated=True) is None
+
+
+def test_what_an_older_ddtui_kept_is_read(store: Store) -> None:
+    launch = Launch(("python", "--budget", "8"), {"A": "1"})
+    moved = Change(ChangeKind.FLAG, "budget", "4", "8")
+    state = Carried(before="0" * 32, expected=launch, deviated=(moved,), opaque=("$X",))
+    store.reconfigurations.put(change("a", state=state))
+    engine = open_database(Path(store.where))
+    plain = {"before": "0" * 32, "opaque": ["$X"], "of_then": 1}
+    plain |= {"expected": {"argv": ["python", "--budget", "8"], "environment": {"A": "1"}}}
+    plain |= {"deviated": [{"kind": "flag", "name": "budget", "before": "4", "after": "8"}]}
+    with engine.begin() as connection:
+        row = connection.execute(select(table.c.record)).scalar_one()
+        connection.execute(update(table).values(record={**row, "state": plain}))
+    engine.dispose()
+    (found,) = store.reconfigurations.history("ct200")
+    assert found.state == state
 
 
 def test_an_unreadable_change_costs_only_itself(store: Store) -> None:
