@@ -80,11 +80,11 @@ def _counts(view: QueueView, now: float, width: int) -> Row:
         return Row(" reading the queue ...", Ink.LABEL)
     right = eta_row(view, now if width >= 100 else None).add(" ")
     counts = {str(each): len(view.in_state(each)) for each in _ORDER}
-    row = _count_row(counts)
-    if row.width + right.width + 1 > width:
-        ended = [counts.pop(each) for each in (_State.DONE, _State.CANCELLED)]
-        row = _count_row(counts | {"ended": sum(ended)})
-    return row.with_right(right, width)
+    if _count_row(counts).width + right.width >= width:
+        counts["ended"] = counts.pop(_State.DONE) + counts.pop(_State.CANCELLED)
+    while len(counts) > 1 and _count_row(counts).width + right.width >= width:
+        counts.popitem()  # what goes on and waits matters more
+    return _count_row(counts).with_right(right, width)
 
 
 def _count_row(counts: Mapping[str, int]) -> Row:

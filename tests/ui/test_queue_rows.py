@@ -45,12 +45,14 @@ def test_a_disturbed_measurement_is_marked_once_at_most(width: int) -> None:
     assert text.count("disturbed") == (1 if width >= 100 else 0)
 
 
-@pytest.mark.parametrize("width", [77, 80, 97, 120, 197])
+@pytest.mark.parametrize("width", [60, 77, 80, 97, 120, 197])
 def test_no_count_and_no_column_is_cut_within_a_word(width: int) -> None:
     counts = head_rows(FULL, NOW, width, UNICODE)[0].text
     assert "…" not in counts
-    assert "1 running  3 pending  1 held  1 failed" in counts
-    assert ("3 ended" in counts) == ("2 done  1 cancelled" not in counts)
+    assert "1 running  3 pending  1 held  " in counts
+    if width > 60:
+        assert "1 failed" in counts
+        assert ("3 ended" in counts) == ("2 done  1 cancelled" not in counts)
     waiting = replace(EXPERIMENTS[1], plan=BenchPlan(prompts="coding", repeats=3))
     for each in (RUNNING, EXPERIMENTS[1], waiting):
         assert "…" not in line(each, 1, FULL, width, UNICODE).text
