@@ -22,13 +22,21 @@ from ddtui.core.launch import Request, Value
 from ddtui.core.measurement import Measurement
 from ddtui.core.redact import MASK, is_secret_name, redact_argv
 from ddtui.core.text import clean
+from ddtui.experiments.beside import Beside
 
+_WORDS = frozenset({"true", "false", NONE})
+_NOTHING_BESIDE = Beside()
 _LONGEST = 4096
 """Characters of a value, as `--set` takes them."""
 
 
 def commands_of(
-    host: str, experiment: Experiment | None, measured: Measurement | None, *, unit: str = ""
+    host: str,
+    experiment: Experiment | None,
+    measured: Measurement | None,
+    *,
+    unit: str = "",
+    among: Beside = _NOTHING_BESIDE,
 ) -> tuple[str, tuple[str, ...]]:
     """The commands, and the names of what is secret and therefore missing.
 
@@ -37,6 +45,7 @@ def commands_of(
         experiment: Whose request is applied; else the flags that were in force are.
         measured: Whose plan is run, where there is no experiment.
         unit: Named in the commands where it is not empty.
+        among: What it differs in from what else was measured on its unit.
     """
     if experiment is not None:
         request, plan = experiment.request, experiment.plan
@@ -44,7 +53,7 @@ def commands_of(
         request, plan = _in_force(measured), measured.plan
     else:
         return "", ()
-    words, left_out = assignments_of(request)
+    words, left_out = assignments_of(among.completed(request, measured))
     where = ["--unit", unit] if unit else []
     steps = [_line(["ddtui", "apply", host, *_each("--set", words), *where])] if words else []
     before, options, hidden = plan_options(plan)
@@ -108,7 +117,10 @@ def _plan_lines(plan: BenchPlan) -> Iterator[str]:
 
 def _named(request: Request) -> Iterator[tuple[str, Value]]:
     yield from request.knobs.items()
-    yield from ((f"flag:{name}", value) for name, value in request.flags.items())
+    for name, value in request.flags.items():
+        # As a flag's value these words would take it away, or set it bare.
+        is_word = isinstance(value, str) and value.lower() in _WORDS
+        yield f"{'text' if is_word else 'flag'}:{name}", value
     yield from ((f"env:{name}", value) for name, value in request.environment.items())
 
 

@@ -16,6 +16,7 @@ import msgspec
 from ddtui.core.experiment import ENDED, Experiment, QueueSettings
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.experiments import showable
+from ddtui.experiments.beside import beside
 from ddtui.experiments.choosing import ResultsError, chosen_baseline, in_sweep
 from ddtui.experiments.comparison import margin_of
 from ddtui.experiments.grouping import Group, grouped
@@ -77,22 +78,22 @@ def results_view(
     """
     safe = [showable.measurement(each) for each in measurements]
     queue = [showable.experiment(each) for each in experiments]
-    failed = [each for each in safe if each.state is MeasurementState.FAILED]
-    groups = grouped(each for each in safe if each.state in _USABLE and (each.cells or each.coding))
+    groups, launches = grouped(_usable(safe)), beside(_usable(safe), queue)
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
     of_host = tuple(groups), tuple(queue)
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
-        failed = _of_experiments(failed, queue)
-    at = _concurrency(groups, reference, concurrency)
+    failed = _failed(safe, queue if sweep else None)
+    margins = _margins(groups, reference, at := _concurrency(groups, reference, concurrency))
     around = Circumstances(
         host=host,
         concurrency=at,
-        margins=(margins := _margins(groups, reference, at)),
+        margins=margins,
         groups=tuple(groups),
         baseline=reference,
         experiments=tuple(queue),
         several_units=len({each.unit for each in safe}) > 1,
+        beside=launches,
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
@@ -113,6 +114,10 @@ def results_view(
     )
 
 
+def _usable(found: Iterable[Measurement]) -> list[Measurement]:
+    return [each for each in found if each.state in _USABLE and (each.cells or each.coding)]
+
+
 def _beside(
     around: Circumstances,
     groups: tuple[Group, ...],
@@ -126,9 +131,11 @@ def _beside(
     return [measured_row(each, everything) for each in groups]
 
 
-def _of_experiments(found: list[Measurement], queue: list[Experiment]) -> list[Measurement]:
-    wanted = {each.measurement for each in queue}
-    return [each for each in found if each.id in wanted]
+def _failed(found: list[Measurement], queue: list[Experiment] | None) -> list[Measurement]:
+    """Those that failed, of some experiments or of all."""
+    wanted = None if queue is None else {each.measurement for each in queue}
+    failed = [each for each in found if each.state is MeasurementState.FAILED]
+    return [each for each in failed if wanted is None or each.id in wanted]
 
 
 def _margins(groups: Sequence[Group], baseline: Group | None, at: int) -> dict[int, float]:

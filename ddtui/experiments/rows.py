@@ -10,6 +10,7 @@ import msgspec
 
 from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.measurement import Cell, CodingResult, Measurement, MeasurementState, Spread
+from ddtui.experiments.beside import Beside
 from ddtui.experiments.choosing import experiments_of
 from ddtui.experiments.comparison import (
     SMALLEST_DIFFERENCE,
@@ -139,6 +140,8 @@ class Circumstances(msgspec.Struct, frozen=True):
     experiments: tuple[Experiment, ...]
     several_units: bool = False
     """Whether commands have to name the unit."""
+    beside: dict[str, Beside] = {}
+    """By unit: in what the launches differ that were measured on it."""
 
 
 def measured_row(group: Group, around: Circumstances) -> Row:
@@ -148,7 +151,8 @@ def measured_row(group: Group, around: Circumstances) -> Row:
     reference = reference_for(group, around)
     cell = cell_at(group.cells, around.concurrency)
     unit = newest.unit if around.several_units else ""
-    command, left_out = commands_of(around.host, owners[-1] if owners else None, newest, unit=unit)
+    asked, among = owners[-1] if owners else None, around.beside.get(newest.unit, Beside())
+    command, left_out = commands_of(around.host, asked, newest, unit=unit, among=among)
     coding = _coding_of(group)
     return Row(
         title=_title(group, owners),
