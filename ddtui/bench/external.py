@@ -12,7 +12,7 @@ import msgspec
 from ddtui.bench.errors import BenchError, CommandFailed, ConnectionLost
 from ddtui.bench.progress import Progress, Step
 from ddtui.bench.spread import spread
-from ddtui.collect.programs import PREAMBLE, SUPERVISE
+from ddtui.collect.programs import HEARTBEAT_LIMIT, PREAMBLE, SUPERVISE
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.engine import Engine
 from ddtui.core.measurement import Cell, Spread
@@ -22,12 +22,31 @@ from ddtui.hosts.base import Host, HostError, LinkDown, LinkRefused, Program
 OUTPUT = "{output}"
 """Stands for a file in the command's arguments, for a bench that writes its lines into one."""
 
-# The file has no name by the time that the command runs, so that nothing is left of it.
+# An earlier run of the same whose link broke goes on until its heartbeat is missed: the two would
+# measure one another. The file has no name by the time that the command runs, so that nothing is
+# left of it.
 BENCH = Program(
     label="ddtui-bench",
     script=PREAMBLE
     + SUPERVISE
     + """
+begun() { local stat fields; read -r stat < "$1/stat"; fields=(${stat##*) }); began=${fields[19]}; }
+earlier() {
+  local p own theirs began mine
+  mapfile -d '' own < /proc/$$/cmdline
+  begun /proc/$$; mine=$began
+  for p in /proc/[0-9]*; do
+    [ "$p" != /proc/$$ ] && [ -O "$p" ] && mapfile -d '' theirs < "$p/cmdline" || continue
+    [ "${theirs[*]}" = "${own[*]}" ] && begun "$p" || continue
+    [ "$began" -lt "$mine" ] && return
+    [ "$began" = "$mine" ] && [ "${p#/proc/}" -lt $$ ] && return
+  done 2>/dev/null
+  return 1
+}
+while earlier && [ "$SECONDS" -lt PATIENCE ]; do
+  read -r -t 0.5 _
+  [ $? = 1 ] && exit 1
+done
 file=$(mktemp) && exec 4<>"$file" && rm -f -- "$file" || exit 1
 command -v -- "$1" >/dev/null || { echo "$1 not found" >&2; exit 127; }
 supervise "${@//\\{output\\}//dev/fd/4}"
@@ -35,7 +54,7 @@ status=$?
 echo
 cat /dev/fd/4
 exit "$status"
-""",
+""".replace("PATIENCE", str(HEARTBEAT_LIMIT + 15)),
 )
 """Runs its arguments as a command that ends with the link, then prints what is in `{output}`."""
 

@@ -13,6 +13,7 @@ from ddtui.bench.bench import Bench
 from ddtui.bench.errors import ConnectionLost
 from ddtui.bench.external import BENCH
 from ddtui.bench.transport import ThinTransport
+from ddtui.collect.programs import HEARTBEAT_LIMIT
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.measurement import Cell
 from ddtui.engines.sglang import SGLANG
@@ -45,6 +46,7 @@ async def test_bench_through_openssh(gpuhost: GpuHost) -> None:
             await figures(host)
             await command(host, gpuhost)
             await cut(host, gpuhost)
+            await command_cut(host, gpuhost)
         finally:
             await host.close()
 
@@ -76,7 +78,7 @@ async def figures(host: SshHost) -> None:
 async def command(host: SshHost, gpuhost: GpuHost) -> None:
     """An external bench, ended with the task that waits for it."""
     words = ("bash", "-c", 'echo \'{"output_throughput": 9, "completed": 3}\' > "$1"', "x")
-    bench = Bench(host, "127.0.0.1", PORT, SGLANG)
+    bench = Bench(host, "127.0.0.1", PORT, SGLANG, host=host)
     (cell,) = await bench.run(BenchPlan(command=(*words, "{output}")))
     assert cell.total_rate
     assert cell.total_rate.median == 9
@@ -109,3 +111,31 @@ async def cut(host: SshHost, gpuhost: GpuHost) -> None:
         await to_thread(gpuhost.heal)
     assert told.value.remedy
     assert [cell.concurrency for cell in kept] == [4]
+
+
+async def command_cut(host: SshHost, gpuhost: GpuHost) -> None:
+    """What an external bench has printed before the link breaks is kept, and says so."""
+    kept: list[Cell] = []
+    seen = asyncio.Event()
+    await host.wait_live()
+    bench = Bench(host, "127.0.0.1", PORT, SGLANG, host=host)
+    words = ("bash", "-c", 'echo \'{"output_throughput": 9, "completed": 3}\'; sleep 12345')
+
+    def came(cell: Cell) -> None:
+        kept.append(cell)
+        seen.set()
+
+    running = asyncio.ensure_future(bench.run(BenchPlan(command=words), on_cell=came))
+    await asyncio.wait_for(seen.wait(), 60)
+    await to_thread(gpuhost.link, "reset")
+    try:
+        with pytest.raises(ConnectionLost):
+            await asyncio.wait_for(running, 60)
+    finally:
+        await to_thread(gpuhost.heal)
+    assert [(cell.partial, "link broke" in cell.notes[-1]) for cell in kept] == [
+        (True, False),
+        (True, True),
+    ]
+    wait = HEARTBEAT_LIMIT + 30.0
+    await to_thread(wait_until, lambda: not gpuhost.programs(BENCH.label), wait, "it has ended")

@@ -173,6 +173,14 @@ def test_partial_results_make_room_for_whole_ones_and_not_for_fewer() -> None:
     assert [(values(cell), cell.partial) for cell in kept] == [((90.0,), False)]
 
 
+async def test_same_bench_waits_for_an_earlier_one_to_end(tmp_path: Path) -> None:
+    """As after a broken link, beyond which the earlier one goes on for a while."""
+    log = tmp_path / "log"
+    script = f"echo begun >> {log}; sleep 1; echo ended >> {log}; echo '{result(1)}'"
+    await asyncio.gather(run("bash", "-c", script), run("bash", "-c", script))
+    assert log.read_text().split() == ["begun", "ended"] * 2
+
+
 async def test_time_is_limited_and_nothing_is_left(tmp_path: Path) -> None:
     mark = tmp_path / "pid"
     with pytest.raises(CommandFailed, match="did not end within 1 s"):
