@@ -26,6 +26,8 @@ MAX_TEXT = 2_000
 _UTC = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _unread: ContextVar[set[str] | None] = ContextVar("unread", default=None)
 """What was told of output that is lost, while something is done that outlives its readers."""
+_PAINT = re.compile(r"\x1b\[[0-9;]*m")
+_WORDS = re.compile(r"(\s*)(\S+)")
 _CODES = {"green": 32, "yellow": 33, "red": 31, "cyan": 36, "bold": 1, "dim": 2}
 
 
@@ -203,3 +205,25 @@ def wrapped(text: str, width: int | None, indent: str = "  ") -> list[str]:
         break_long_words=False,
         break_on_hyphens=False,
     ) or [""]
+
+
+def folded(line: str, width: int | None, indent: int) -> list[str]:
+    """A line, which may be painted and has columns, in lines of at most `width` columns.
+
+    What goes on in the next line begins at the column `indent`.
+    """
+    from ddtui.core.width import cell_len
+
+    def wide(text: str) -> int:
+        return cell_len(_PAINT.sub("", text))
+
+    if width is None or wide(line) <= width:
+        return [line]
+    found, here = [], ""
+    for gap, word in _WORDS.findall(line):
+        if here.strip() and wide(here + gap + word) > width:
+            found.append(here)
+            here = " " * indent + word
+        else:
+            here += gap + word
+    return [*found, here]

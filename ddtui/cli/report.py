@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable
 
-from ddtui.cli.output import Paint, clean, table
+from ddtui.cli.output import Paint, clean, folded, narrowed, table
 from ddtui.core.events import Phase
 from ddtui.core.samples import Collector, LinkState, SourceStatus, UnitStatus
 from ddtui.core.snapshot import (
@@ -29,20 +29,34 @@ _MARKS = {
 }
 _BAD = {ReadinessState.FAILED, ReadinessState.CRASH_LOOP, ReadinessState.DEGRADED}
 _LABEL = 11
+_MORE = 2
+"""How much further to the right a line goes on that was too long."""
 _WIDTH = 110
-"""Columns after which long lists go on in the next line."""
+"""Columns after which long lists go on in the next line, at most."""
+_GPU_HEAD = ("#", "GPU", "MEMORY GiB", "UTIL", "POWER W", "TEMP", "OF UNIT GiB")
+_GPU_GIVE = ((1, 8), (4, 0), (6, 0), (5, 0))
+"""How the columns of the GPUs give way where there is no room."""
 
 
-def lines(snapshot: Snapshot, paint: Paint) -> list[str]:
-    """The whole report."""
+def lines(snapshot: Snapshot, paint: Paint, width: int | None = None) -> list[str]:
+    """The whole report, as wide as the terminal at most."""
+    return [
+        part
+        for line in _lines(snapshot, paint, width)
+        for part in folded(line, width, _LABEL + _MORE)
+    ]
+
+
+def _lines(snapshot: Snapshot, paint: Paint, width: int | None) -> list[str]:
+    runs = snapshot.unit is None or _runs(snapshot.unit)
     return [
         _head(snapshot, paint),
         *_link(snapshot, paint),
         *_unit(snapshot, paint),
         *_readiness(snapshot, paint),
-        *_knobs(snapshot.engine, runs=snapshot.unit is None or _runs(snapshot.unit)),
+        *_knobs(snapshot.engine, min(width or _WIDTH, _WIDTH), runs=runs),
         *_load(snapshot.load, paint),
-        *_gpus(snapshot, paint),
+        *_gpus(snapshot, paint, width),
         *_engine(snapshot, paint),
         *_system(snapshot),
         *_sources(snapshot, paint),
@@ -133,12 +147,13 @@ def _readiness(snapshot: Snapshot, paint: Paint) -> list[str]:
     return rows
 
 
-def _knobs(engine: EngineView, *, runs: bool) -> list[str]:
+def _knobs(engine: EngineView, width: int, *, runs: bool) -> list[str]:
     """What is in force, or only asked for (by the command line), or was in force last."""
     if not engine.knobs:
         return []
     knobs = ", ".join(f"{name} {clean(value)}" for name, value in engine.knobs.items())
-    first, *rest = textwrap.wrap(f"{knobs}  ({clean(engine.knobs_source)})", _WIDTH - _LABEL)
+    text = f"{knobs}  ({clean(engine.knobs_source)})"
+    first, *rest = textwrap.wrap(text, max(24, width - _LABEL))
     label = "asked" if engine.knobs_source == "command line" else "in force" if runs else "last"
     rows = [_row(label, first), *map(_more, rest)]
     if engine.model:
@@ -178,15 +193,15 @@ def _load(load: LoadView | None, paint: Paint) -> list[str]:
     return rows
 
 
-def _gpus(snapshot: Snapshot, paint: Paint) -> list[str]:
+def _gpus(snapshot: Snapshot, paint: Paint, width: int | None) -> list[str]:
     if not snapshot.gpus:
         return []
     age = "" if snapshot.gpu_at is None else f", {fmt.ago(snapshot.at - snapshot.gpu_at)} ago"
-    header = ("#", "GPU", "MEMORY GiB", "UTIL", "POWER W", "TEMP", "OF UNIT GiB")
-    rows = [header, *map(_gpu_cells, snapshot.gpus)]
-    if all(view.unit_memory is None for view in snapshot.gpus):
-        rows = [row[:-1] for row in rows]
-    aligned = table(rows, right=(0, 2, 3, 4, 5, 6))
+    rows = [_GPU_HEAD, *map(_gpu_cells, snapshot.gpus)]
+    unknown = all(view.unit_memory is None for view in snapshot.gpus)
+    room = None if width is None else width - _LABEL
+    kept = narrowed(rows, room, _GPU_GIVE, without={6} if unknown else ())
+    aligned = table(kept, right=[n for n, name in enumerate(kept[0]) if name != "GPU"])
     out = [_row("gpus", f"{len(snapshot.gpus)}  ({clean(snapshot.gpu_source)}{age})")]
     out.append(_more(paint(aligned[0], "dim")))
     for view, text in zip(snapshot.gpus, aligned[1:], strict=True):

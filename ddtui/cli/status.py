@@ -11,7 +11,7 @@ from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOp
 from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
-from ddtui.cli.output import Paint, emit, emit_json
+from ddtui.cli.output import Paint, emit, emit_json, terminal_width
 
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
@@ -47,7 +47,7 @@ def status(
         else:
             from ddtui.cli import report
 
-            emit("\n".join(report.lines(snapshot, Paint())))
+            emit("\n".join(report.lines(snapshot, Paint(), terminal_width())))
         code = exit_code(snapshot)
         if code is not ExitCode.OK:
             raise typer.Exit(code)

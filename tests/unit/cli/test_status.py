@@ -15,7 +15,7 @@ import pytest
 
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.look import has_spoken
-from ddtui.cli.output import Paint
+from ddtui.cli.output import Paint, folded
 from ddtui.cli.report import lines
 from ddtui.cli.status import exit_code
 from ddtui.cli.status_json import StatusReport, status_report
@@ -72,6 +72,26 @@ async def test_the_simulated_host_as_text() -> None:
     for label in ("link", "unit", "readiness", "in force", "gpus", "engine", "system"):
         assert re.search(rf"(?m)^{label} +\S", out), label
     assert max(map(len, out.splitlines())) <= 120
+
+
+async def test_the_text_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (60, 80):
+        monkeypatch.setenv("COLUMNS", str(width))
+        _, out, _ = await ddtui("status", "demo")
+        assert max(map(len, out.splitlines())) <= width
+        assert re.search(r"(?m)^ {11}0  RTX PRO", out)
+        assert "context length 131072" in " ".join(out.split())
+    monkeypatch.setenv("COLUMNS", "")
+    _, out, _ = await ddtui("status", "demo")
+    assert "RTX PRO 6000 Blackwell Server Edition" in out
+
+
+def test_a_long_line_goes_on_beneath_its_text() -> None:
+    text = "unit       \x1b[31mone two\x1b[0m three"
+    assert folded(text, 22, 13) == ["unit       \x1b[31mone two\x1b[0m", " " * 13 + "three"]
+    assert folded(text, 24, 13) == [text]
+    assert folded(text, None, 13) == [text]
+    assert folded("a" * 30, 24, 13) == ["a" * 30]
 
 
 async def test_a_load_is_not_ready_and_says_how_far_it_is() -> None:
