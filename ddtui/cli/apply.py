@@ -13,7 +13,7 @@ from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOp
 from ddtui.cli.context import Options, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
-from ddtui.cli.output import Paint, clean, emit, emit_json, say
+from ddtui.cli.output import Paint, clean, emit, emit_json, say, terminal_width
 from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import Reach, find_host, full_unit_name
 
@@ -106,7 +106,8 @@ def apply(  # noqa: PLR0913, PLR0917
                 say("nothing is to be written, and the engine is restarted")
             if not await confirmed(source, "restart" if plan.restart_only else "apply", yes):
                 raise typer.Exit(ExitCode.BLOCKED)
-            policy: Policy = rollback.value
+            # Kept with the change, so that whoever resumes it does as was wanted here.
+            policy: Policy = "always" if yes and rollback is RollbackPolicy.ASK else rollback.value
             return await carried(
                 lambda heard: control.apply(plan, heard, policy=policy, asked=asked), wait=wait
             )
@@ -217,7 +218,7 @@ def history(
     Exit status: 0 shown, also where none was made yet; 2 no such host is configured or was changed.
     """
     with told(context) as options:
-        from ddtui.cli.change_report import history_lines, record_report
+        from ddtui.cli.change_report import history_lines, record_report, simulated_note
         from ddtui.cli.nothing_stored import refuse_unknown
         from ddtui.store import Store
 
@@ -241,9 +242,9 @@ def history(
         if as_json:
             emit_json([record_report(each) for each in records])
         elif records:
-            emit("\n".join(history_lines(records)))
+            emit("\n".join(history_lines(records, terminal_width())))
             if target.reach is Reach.DEMO:
-                say("each was made on a simulated host of its own, which ended with its process")
+                say(simulated_note(records))
 
 
 def _request(options: Options, host: str, preset: str | None, assignments: list[str]) -> Request:
@@ -270,8 +271,16 @@ def _show(plan: Plan, *, as_json: bool) -> None:
 
 def _say_dry(plan: Plan, *, as_json: bool) -> None:
     """Silence would not tell a check that found nothing from none."""
+    from ddtui.core.launch import Level
+
+    warnings = sum(each.level is Level.WARNING for each in plan.findings)
+    found = "the checks find nothing wrong"
+    if warnings:
+        of_these = "1 warning tells" if warnings == 1 else f"{warnings} warnings tell"
+        found = f"it would be carried out, and {of_these} what may go wrong"
+    elif plan.findings:
+        found = "the checks forbid nothing"
     if not as_json:
-        found = "nothing of this forbids it" if plan.findings else "the checks find nothing wrong"
         say(f"--dry-run: nothing was changed; {found}")
 
 

@@ -7,13 +7,18 @@ from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, in_local_time, moment, table
+from ddtui.cli.output import Paint, clean, in_local_time, moment, narrowed, table
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import ChangeKind, Level, Plan
 from ddtui.core.redact import redact_mapping
 from ddtui.engines.sglang.dialects import knob_of
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
+_GIVE = (
+    *(("CHANGES", 40), ("SECONDS", 0), ("WHO", 0), ("CHANGES", 24), ("CHANGE", 0)),
+    *(("ENDED", 16), ("CHANGES", 12)),
+)
+"""How the columns of the history give way where there is no room."""
 _ENDINGS = {"in force": "green", "rolled back": "yellow"}
 
 
@@ -107,25 +112,38 @@ def record_report(record: ChangeRecord) -> dict[str, Any]:
     return dict(plain)
 
 
-def history_lines(records: Sequence[ChangeRecord]) -> Iterator[str]:
-    """One line a change, the newest first."""
-    rows = [("WHEN", "CHANGE", "WHO", "WHAT", "CHANGES", "ENDED", "SECONDS")]
-    for each in records:
-        changes = ", ".join(
-            f"{change.get('knob') or knob_of(change['name']) or change['name']}"
-            f" {_value(change['before'])} > {_value(change['after'])}"
-            for change in each.changes[:4]
-        )
-        more = f" and {len(each.changes) - 4} more" if len(each.changes) > 4 else ""
-        rows.append(
-            (
-                moment(each.began),
-                clean(each.id[:8]),
-                clean(each.who),
-                f"{each.kind} {clean(each.preset)}".strip(),
-                changes + more,
-                clean(each.ended_as),
-                "" if each.ended is None else f"{each.ended - each.began:.0f}",
-            )
-        )
-    yield from table(rows, right=(6,))
+def history_lines(records: Sequence[ChangeRecord], width: int | None = None) -> Iterator[str]:
+    """One line a change, the newest first, cut to `width` columns."""
+    head = ("WHEN", "CHANGE", "WHO", "WHAT", "CHANGES", "ENDED", "SECONDS")
+    give = [(head.index(name), least) for name, least in _GIVE]
+    shown, *rows = narrowed([head, *map(_row, records)], width, give)
+    yield from table([shown, *rows], right=[n for n, name in enumerate(shown) if name == "SECONDS"])
+
+
+def _row(record: ChangeRecord) -> tuple[str, ...]:
+    changes = ", ".join(
+        f"{change.get('knob') or knob_of(change['name']) or change['name']}"
+        f" {_value(change['before'])} → {_value(change['after'])}"
+        for change in record.changes[:4]
+    )
+    more = f" and {len(record.changes) - 4} more" if len(record.changes) > 4 else ""
+    return (
+        moment(record.began),
+        clean(record.id[:8]),
+        clean(record.who),
+        f"{record.kind} {clean(record.preset)}".strip(),
+        changes + more,
+        clean(record.ended_as),
+        "" if record.ended is None else f"{record.ended - record.began:.0f}",
+    )
+
+
+def simulated_note(records: Sequence[ChangeRecord]) -> str:
+    """On how many simulated hosts changes were made, and what became of those."""
+    hosts = {record.state.process or record.id for record in records}
+    if len(hosts) > 1:
+        words = f"made on {len(hosts)} simulated hosts, each of which lives as long as its command"
+    else:
+        words = "made on a simulated host that lives as long as its command"
+    open_ones = any(not record.ending for record in records)
+    return words + ("; what has not ended by then never does" if open_ones else "")

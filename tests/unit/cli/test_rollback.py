@@ -129,3 +129,50 @@ def test_a_replaced_unit_is_gone_back_past_by_force_only(run: Run) -> None:
     assert result.exit_code == 0, result.output
     (kept,) = json.loads(result.stdout)
     assert (kept["ending"], kept["doubt"]) == ("in force", "no report")
+
+
+def with_processes(*processes: str, **fields: object) -> None:
+    """The store's change once more for each process that had a simulated host."""
+    store = Store.open()
+    (record,) = store.reconfigurations.history("demo", simulated=True)
+    for n, process in enumerate(processes):
+        store.reconfigurations.put(
+            msgspec.structs.replace(
+                record,
+                id=f"{n}" * 32,
+                state=msgspec.structs.replace(record.state, process=process),
+                **fields,
+            )
+        )
+    store.close()
+
+
+def test_the_history_counts_simulated_hosts(run: Run) -> None:
+    shown = run("history", "demo")
+    assert shown.stderr == "made on a simulated host that lives as long as its command\n"
+    with_processes("a", "a", "a")
+    shown = run("history", "demo")
+    assert len(shown.stdout.splitlines()) == 5
+    assert shown.stderr.startswith("made on 2 simulated hosts, each ")
+
+
+def test_the_history_tells_what_becomes_of_an_open_change(run: Run) -> None:
+    with_processes("a", ending="", ended=None)
+    assert run("history", "demo").stderr.endswith("; what has not ended by then never does\n")
+
+
+def test_a_narrow_history_keeps_what_was_changed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    change = {
+        "kind": "flag",
+        "name": "speculative-dflash-block-size",
+        "before": "16",
+        "after": "8",
+        "knob": "",
+    }
+    other = {"kind": "flag", "name": "page-size", "before": "1", "after": "64", "knob": ""}
+    with_processes("a", changes=[change, other])
+    for width in (120, 80, 60):
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown = run("history", "demo").stdout
+        assert max(map(len, shown.splitlines())) <= width
+        assert "block_size 16 → 8" in shown
