@@ -70,7 +70,7 @@ def queue(context: typer.Context, host: HostArgument) -> None:
 def _opened(context: typer.Context, *, only_looks: bool = False) -> Iterator[_Opened]:
     """The queue of the host that was named; failures are told as every verb does.
 
-    Of a misspelt host, what `only_looks` has to tell it itself.
+    With `only_looks` the caller prints the hint for a misspelt host.
     """
     with told(context, acts=not only_looks) as options:
         from ddtui.config.hosts import Reach, find_host
