@@ -23,7 +23,7 @@ class Beside(msgspec.Struct, frozen=True):
     flags: dict[str, frozenset[str]] = {}
     """Flags, each with the knobs that have its value wherever it is given."""
     variables: frozenset[str] = frozenset()
-    """Variables that an experiment has asked for."""
+    """Variables that an experiment has asked for, and that differ."""
 
     def completed(self, request: Request, measured: Measurement | None) -> Request:
         """A request with what it leaves to the launch that it was made on, as it was measured.
@@ -60,19 +60,21 @@ def beside(
 
 
 def _of_unit(measurements: Iterable[Measurement], experiments: Sequence[Experiment]) -> Beside:
-    known = [
-        (flags_of(each.provenance.argv), each.knobs)
-        for each in measurements
-        if each.provenance.argv
-    ]
+    told = [each for each in measurements if each.provenance.argv]
+    known = [(flags_of(each.provenance.argv), each.knobs) for each in told]
     names = dict.fromkeys(name for flags, _ in known for name in flags)
     differing = {
         name: _knobs_of(name, known)
         for name in names
         if not is_secret_name(f"--{name}") and len({flags.get(name) for flags, _ in known}) > 1
     }
-    asked = {name for each in experiments for name in each.request.environment}
-    return Beside(differing, frozenset(each for each in asked if not is_secret_name(each)))
+    variables = frozenset(
+        name
+        for name in {name for each in experiments for name in each.request.environment}
+        if not is_secret_name(name)
+        and len({each.provenance.environment.get(name) for each in told}) > 1
+    )
+    return Beside(differing, variables)
 
 
 def _knobs_of(

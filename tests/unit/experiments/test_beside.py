@@ -83,7 +83,8 @@ def test_variables_that_an_experiment_has_asked_for_are_said_of_each() -> None:
         launched(8, 8, environment={"PATH": "/bin", "TOPK": "6"}),
         launched(12, 8, environment={"PATH": "/usr/bin"}),
     ]
-    requests = {8: Request(environment={"TOPK": "6"}), 12: Request(knobs={"budget": 12})}
+    failed = Request(environment={"NEVER": "1"})
+    requests = {8: Request(environment={"TOPK": "6"}), 12: Request(knobs={"budget": 12}), 9: failed}
     asked = asked_by(found, requests)
     assert asked["budget 8"].environment == {"TOPK": "6"}
     assert asked["budget 12"].environment == {"TOPK": None}
