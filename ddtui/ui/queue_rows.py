@@ -10,6 +10,7 @@ from textual.content import Content
 from ddtui.bench.progress import Progress
 from ddtui.bench.progress import Step as BenchStep
 from ddtui.core.experiment import ENDED, Experiment, ExperimentState
+from ddtui.core.spans import about
 from ddtui.core.sweep import CONTROL
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
@@ -109,15 +110,10 @@ def eta_row(view: QueueView, now: float | None) -> Row:
     row = Row(f"{most}{eta.reloads} load{'' if eta.reloads == 1 else 's'}", Ink.STRONG)
     if eta.seconds is None:
         return row.add("  time not known yet", Ink.LABEL)
-    row.add("  all done in ", Ink.LABEL).add(span(eta.seconds), Ink.STRONG)
+    row.add("  all done in ", Ink.LABEL).add(about(eta.seconds), Ink.STRONG)
     if now is not None:
         row.add(f" at {fmt.clock(now + eta.seconds)[:5]}", Ink.LABEL)
     return row.add(" (a guess)", Ink.WARN) if eta.guess else row
-
-
-def span(seconds: float) -> str:
-    """A span, a long one without seconds that would tick."""
-    return fmt.duration(seconds) if seconds < 120 else fmt.ago(round(seconds / 60) * 60)
 
 
 def _who(view: QueueView, width: int, glyphs: Glyphs) -> Row:
@@ -353,11 +349,11 @@ def time_words(experiment: Experiment, view: QueueView) -> tuple[str, Ink]:
     began, ended = experiment.began, experiment.ended
     if experiment.state in ENDED:
         took = ended - began if began is not None and ended is not None else None
-        return ("" if took is None else span(took)), Ink.LABEL
+        return ("" if took is None else about(took)), Ink.LABEL
     leg = view.leg(experiment.id)
     if leg is None or leg.ends is None or experiment.state is _State.HELD:
         return "", Ink.LABEL
-    return f"in {span(leg.ends)}", Ink.TEXT
+    return f"in {about(leg.ends)}", Ink.TEXT
 
 
 def _notes_row(experiment: Experiment, view: QueueView, room: int) -> Row:

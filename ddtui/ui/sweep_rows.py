@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ddtui.core.spans import about
 from ddtui.core.sweep import DEFAULT_POLICY, Sweep
 from ddtui.experiments.eta import Leg
 from ddtui.experiments.grid import Expansion, MatchRow
@@ -12,7 +13,6 @@ from ddtui.experiments.plan_sweep import Planned
 from ddtui.experiments.worked import Worked, blocked_titles, by_reason
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, wrapped
-from ddtui.ui.queue_rows import span
 
 MOST_ROWS = 200
 """Configurations of one list that are shown; the rest is counted."""
@@ -47,7 +47,7 @@ def worked_rows(worked: Worked, width: int, glyphs: Glyphs) -> list[Row]:
     if eta.seconds is None:
         row.add("   time not known yet", Ink.LABEL)
     else:
-        row.add("   all done in ", Ink.LABEL).add(span(eta.seconds), Ink.STRONG)
+        row.add("   all done in ", Ink.LABEL).add(about(eta.seconds), Ink.STRONG)
     if eta.guess:
         row.add(" (a guess)", Ink.WARN)
     if worked.before:
@@ -86,7 +86,7 @@ def _run_rows(number: int, run: Planned, leg: Leg, width: int, glyphs: Glyphs) -
     row.add(f"  {'; '.join(notes)}", Ink.LABEL)
     right = Row("load  ", Ink.WARN) if leg.loads else Row()
     if leg.ends is not None:
-        right.put(f"in {span(leg.ends)}", 11, Ink.LABEL, right=True)
+        right.put(f"in {about(leg.ends)}", 11, Ink.LABEL, right=True)
     rows = [row.with_right(right, width)]
     for warning in run.warnings:
         rows += wrapped(f"{glyphs.warn} {warning}", width, Ink.WARN, indent=6)
