@@ -135,11 +135,11 @@ async def test_silence_ends_in_a_read_timeout_after_what_came() -> None:
         writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nsome")
         await asyncio.sleep(60)
 
-    async with server(talk) as port, client(port, timeout=0.2) as http:
+    async with server(talk) as port, client(port, timeout=2.0) as http:
         async with http.stream("GET", "/") as response:
             reads = timed_reads(response, 0.05)
             assert [piece for _, piece in await anext(reads)] == [b"some"]
-            with pytest.raises(httpx.ReadTimeout, match=r"no data for 0\.2 s"):
+            with pytest.raises(httpx.ReadTimeout, match="no data for 2 s"):
                 await anext(reads)
         with pytest.raises(httpx.ReadTimeout):
             await http.get("/")
