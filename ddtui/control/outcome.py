@@ -97,17 +97,17 @@ class Outcome:
         run = journal.run
         before = run.invocation or run.invocation_before if run is not None else ""
         new = Run(drop_in.text_hash(back), record.drop_in_hash, before)
-        await journal.step(Step.ROLLING_BACK, why)
-        expected = await self._expected(back)
-        if expected is not None:
-            await journal.remember(expected=expected[0], opaque=expected[1])
-        else:
-            await journal.remember(expected=None)
-        await journal.remember(run=new, back=back, failed=why, prove=())
+        expected, opaque = await self._expected(back) or (None, record.state.opaque)
+        # In the store at once: whoever carries it on must not decide anew.
+        await journal.remember(
+            expected=expected, opaque=opaque, run=new, back=back, failed=why, prove=()
+        )
         await self._roll_back(new, back)
 
     async def _roll_back(self, run: Run, back: str) -> None:
         work, journal = self._work, self._journal
+        if all(each.step != Step.ROLLING_BACK for each in journal.record.steps):
+            await journal.step(Step.ROLLING_BACK, journal.record.state.failed)
         try:
             await work.to(run, back)
         except (Failure, ActionFailed) as failure:

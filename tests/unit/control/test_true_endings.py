@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Callable
 
 import msgspec
+import pytest
 
 from ddtui.control.drop_in import sets_anything
-from ddtui.core.change_record import ChangeRecord
+from ddtui.control.outcome import Asked
+from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Level, Request
 from tests.support.change_world import FRAGMENT as UNIT_TEXT
 from tests.support.change_world import ChangeWorld
@@ -210,5 +212,32 @@ def test_what_was_proved_last_is_proved_again_by_its_own_command() -> None:
         assert record.state.expected.argv[-1] == "12"
         assert machine.engine is not None
         assert machine.engine.argv[-1] == "12"
+
+    in_virtual_time(work())
+
+
+def test_a_rollback_that_was_decided_is_not_decided_anew() -> None:
+    """Killed as it begins: who carries it on asks nobody, and nobody is there to be asked."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(fails=lambda argv: "16" in argv))
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(3)
+
+        async def yes(_why: str) -> bool:
+            return True
+
+        def killed(_record: ChangeRecord, step: StepRecord) -> None:
+            if step.step == "rolling back":
+                raise asyncio.CancelledError
+
+        control = world.control()
+        plan = await control.plan(Request(flags={BLOCK: 16}))
+        with pytest.raises(asyncio.CancelledError):
+            await control.apply(plan, killed, policy="ask", asked=Asked(yes))
+        record = await world.control().resume()
+        assert (record.ending, record.policy) == ("rolled back", "ask")
+        assert [each.step for each in record.steps].count("rolling back") == 1
+        feed.cancel()
 
     in_virtual_time(work())
