@@ -8,10 +8,10 @@ from ddtui.cli.output import narrowed, table, terminal_width, wrapped
 from ddtui.core.measurement import Cell, Measurement, Spread, Verdict
 
 _HEAD = (
-    *("at once", "tok/s each", "95 %", "total", "TTFT ms", "TPOT ms", "accepted", "step ms"),
+    *("at once", "tok/s each", "95 %", "total", "TTFT ms", "TPOT ms", "accept", "step ms"),
     *("requests", "failed"),
 )
-_GIVE = ("requests", "step ms", "TTFT ms", "95 %", "total", "accepted")
+_GIVE = ("requests", "step ms", "TTFT ms", "95 %", "total", "accept")
 """Columns that are left out where there is no room, the first one first."""
 
 

@@ -35,7 +35,7 @@ def path(context: typer.Context) -> None:
         say(f"{found.origin}; {'exists' if found.file.is_file() else 'there is no such file'}")
 
 
-@app.command()
+@app.command(short_help="Write a first file, with every option as a comment.")
 def init(
     context: typer.Context,
     force: Annotated[
@@ -43,7 +43,7 @@ def init(
     ] = False,
 ) -> None:
     """Write a first file with every option, its meaning and its default, as comments."""
-    with told(context) as options:
+    with told(context, acts=True) as options:
         file = find_config(options.config).file
         kept = write_default(file, force=force)
         if kept is not None:
@@ -52,7 +52,7 @@ def init(
         emit(str(file))
 
 
-@app.command()
+@app.command(short_help="Check the file, and tell each mistake with its place.")
 def validate(context: typer.Context) -> None:
     """Check the file; exit status 1 when it has mistakes, each told with its place."""
     with told(context) as options:

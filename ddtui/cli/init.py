@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import msgspec
@@ -55,8 +57,10 @@ def init(
         if target.reach is Reach.SSH and target.ssh != section:
             values["ssh"] = target.ssh
         values["unit"] = chosen.name
-        if chosen.user_unit:
-            values["user_unit"] = True
+        before = loaded.config.hosts.get(section)
+        if chosen.user_unit or (chosen.command and before is not None and before.user_unit):
+            values["user_unit"] = chosen.user_unit
+        beside = _beside(loaded.path.file, section, values)
         kept = add_host(loaded.path.file, section, values, force=force)
         if kept is not None:
             say(f"the older file is kept as {kept}")
@@ -64,6 +68,18 @@ def init(
         import tomlkit
 
         emit(f"[hosts.{tomlkit.key(section).as_string()}]\n{tomlkit.dumps(values).rstrip()}")
+        if beside:
+            say(f"and as it was before: {', '.join(map(clean, beside))}")
+
+
+def _beside(file: Path, section: str, values: Mapping[str, Value]) -> list[str]:
+    """Options of a section that is there already, which stay as they are."""
+    import tomlkit
+
+    if not file.exists():
+        return []
+    there = tomlkit.parse(file.read_text(encoding="utf-8")).get("hosts", {}).get(section, {})
+    return [name for name in there if name not in values]
 
 
 def _loaded(options: Options) -> Loaded:
@@ -145,7 +161,7 @@ def _choose(found: list[FoundUnit], wanted: str | None, host: str) -> FoundUnit:
         say(
             f"error: no service on {clean(host)} is seen to start an engine"
             " (by the command line in its ExecStart)\n"
-            "       name it: ddtui init HOST --unit UNIT"
+            f"       name it: ddtui init {clean(host)} --unit UNIT"
         )
         raise typer.Exit(ExitCode.FAILED)
     say(f"{len(found)} services on {clean(host)} start an engine; choose one with --unit:")

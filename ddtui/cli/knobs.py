@@ -12,7 +12,16 @@ from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOp
 from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
-from ddtui.cli.output import Paint, clean, emit, emit_json, say, table
+from ddtui.cli.output import (
+    Paint,
+    clean,
+    emit,
+    emit_json,
+    say,
+    table,
+    terminal_width,
+    wrapped,
+)
 
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
@@ -187,5 +196,7 @@ def _lines(report: KnobsReport, paint: Paint) -> list[str]:
     ]
     if missing:
         lines += ["", "This server has nothing for:"]
-        lines += [f"  {each.knob}: {each.missing}" for each in missing]
+        for each in missing:
+            words = each.missing.removeprefix(f"{each.knob} is ")
+            lines += wrapped(f"  {each.knob}: {words}", terminal_width(), "      ")
     return lines

@@ -23,3 +23,10 @@ def presets_for(loaded: Loaded, host: str = "") -> Presets:
     used = {each.name for name in own for each in found.chain(name)}
     kept = {name: preset for name, preset in found.by_name.items() if name in used}
     return msgspec.structs.replace(found, by_name=kept)
+
+
+def host_of_source(source: str) -> str:
+    """The only host that presets of a source are for; empty for every host."""
+    from ddtui.demo.presets import SOURCE
+
+    return DEMO if source == SOURCE else ""

@@ -10,11 +10,24 @@ import typer
 
 from ddtui.cli.arguments import JsonOption
 from ddtui.cli.context import told
-from ddtui.cli.output import Paint, clean, emit, emit_json, say, table
+from ddtui.cli.output import (
+    Paint,
+    clean,
+    emit,
+    emit_json,
+    narrowed,
+    say,
+    table,
+    terminal_width,
+)
 from ddtui.core.knobs import NONE
 
 if TYPE_CHECKING:
     from ddtui.config.presets import Presets
+
+
+_GIVE = ((1, 24), (3, 10), (1, 12))
+"""How the columns of the list give way where there is no room."""
 
 
 class PresetReport(msgspec.Struct, frozen=True):
@@ -23,6 +36,8 @@ class PresetReport(msgspec.Struct, frozen=True):
     name: str
     description: str
     source: str
+    only_for: str
+    """The only host that it is for; empty for one that every host may have."""
     note: str
     extends: list[str]
     knobs: dict[str, object]
@@ -39,10 +54,12 @@ def presets(
 ) -> None:
     """List the presets, or show one with all that it extends."""
     with told(context) as options:
-        from ddtui.cli.preset_source import presets_for
+        from ddtui.cli.preset_source import host_of_source, presets_for
 
         found = presets_for(options.load())
-        names = list(found.by_name) if name is None else [found.find(name).name]
+        # One's own first: those that are built in are for the simulated host only.
+        listed = sorted(found.by_name, key=lambda each: host_of_source(found.find(each).source))
+        names = listed if name is None else [found.find(name).name]
         reports = [preset_report(found, each) for each in names]
         if as_json:
             emit_json(reports if name is None else reports[0])
@@ -54,6 +71,7 @@ def presets(
 
 def preset_report(found: Presets, name: str) -> PresetReport:
     """What a preset asks for, resolved."""
+    from ddtui.cli.preset_source import host_of_source
     from ddtui.core.redact import redact_mapping
 
     preset, request = found.find(name), found.request(name)
@@ -61,6 +79,7 @@ def preset_report(found: Presets, name: str) -> PresetReport:
         name,
         preset.table.description,
         preset.source,
+        host_of_source(preset.source),
         preset.note,
         [each.name for each in found.chain(name)[:-1]],
         dict(request.knobs),
@@ -73,11 +92,11 @@ def _list(reports: list[PresetReport]) -> None:
     if not reports:
         say("no presets: add [presets.NAME] to the configuration, or to ddtui.toml in this folder")
         return
-    rows = [("PRESET", "WHAT IT IS", "SOURCE")]
+    rows = [("PRESET", "WHAT IT IS", "FOR", "SOURCE")]
     for each in reports:
         what = each.description or ", ".join(f"{k} {_shown(v)}" for k, v in each.knobs.items())
-        rows.append((each.name, clean(what), each.source))
-    emit("\n".join(table(rows)))
+        rows.append((each.name, clean(what), each.only_for or "every host", each.source))
+    emit("\n".join(table(narrowed(rows, terminal_width(), _GIVE))))
     for each in reports:
         if each.note:
             say(f"{each.name} of {each.source} {each.note}")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import typer
+from typer.core import TyperGroup
 
 from ddtui.cli.arguments import HostArgument, JsonOption
 from ddtui.cli.context import tell_hint, told
@@ -35,7 +36,18 @@ if TYPE_CHECKING:
     from ddtui.experiments.queue import Queue
     from ddtui.store import Store
 
+
+class _Group(TyperGroup):
+    """Verbs behind a host; a host without one lists its queue."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read `HOST --json` as `HOST list --json`."""
+        listed = len(args) > 1 and not args[0].startswith("-") and args[1] in {"--json", "--all"}
+        return super().parse_args(ctx, [args[0], "list", *args[1:]] if listed else args)
+
+
 app = typer.Typer(
+    cls=_Group,
     help="Add, edit, reorder and annotate experiments of a host.",
     epilog="ID is the beginning of an id (4 characters or more), or a place in the queue (3).",
     rich_markup_mode=None,
@@ -286,7 +298,7 @@ def retry(
 def clear(
     context: typer.Context,
     words: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID...]", help="Only these; all by default.")
+        list[str] | None, typer.Argument(metavar="ID", help="Only these; all by default.")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -300,7 +312,7 @@ def note(
     context: typer.Context,
     word: IdArgument,
     text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="The note; an empty one takes it away.")
+        str | None, typer.Argument(metavar="TEXT", help="The note; an empty one takes it away.")
     ] = None,
     hypothesis: HypothesisOption = None,
     as_json: JsonOption = False,

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="The experiment.")]
-IdsArgument = Annotated[list[str], typer.Argument(metavar="ID...", help="The experiments.")]
+IdsArgument = Annotated[list[str], typer.Argument(metavar="ID", help="The experiments.")]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -32,7 +32,8 @@ MatchOption = Annotated[
     ),
 ]
 TitleOption = Annotated[
-    str | None, typer.Option("--title", help="The configuration in short, for tables.")
+    str | None,
+    typer.Option("--title", metavar="TEXT", help="The configuration in short, for tables."),
 ]
 HypothesisOption = Annotated[
     str | None, typer.Option("--hypothesis", metavar="TEXT", help="What is expected, and why.")

@@ -269,4 +269,6 @@ def _plan_text(plan: BenchPlan) -> str:
 
 
 def _option(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
     return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)

@@ -36,7 +36,7 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
     simulated = " (simulated)" if view.simulated else ""
     yield paint(f"Results of {view.host}{simulated}", "bold")
     baseline = f"baseline: {view.baseline}" if view.baseline else "nothing measured yet"
-    about = f"concurrency {view.concurrency}; {baseline}; ties within {view.margin * 100:.1f} %"
+    about = f"concurrency {view.concurrency}; {baseline}; a tie: within {view.margin * 100:.1f} %"
     yield from wrapped(about, width)
     if not view.rows:
         return

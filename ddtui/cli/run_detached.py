@@ -43,7 +43,12 @@ def detached(
     target = host_of(options.load(), host)
     if target.reach is Reach.SSH:
         asyncio.run(_reachable(target))
-    log = _new_log(target.name)
+    try:
+        log = _new_log(target.name)
+    except OSError as error:
+        say(f"error: the runner's log cannot be made: {clean(str(error))}")
+        say("       make room there, or name another folder in XDG_STATE_HOME; nothing was started")
+        return ExitCode.FAILED
     command = [
         *(sys.executable, "-m", "ddtui"),
         *(("--config", str(Path(options.config).absolute())) if options.config else ()),

@@ -48,7 +48,7 @@ def _step(event: RunEvent) -> str:
 
 def _ended(event: RunEvent) -> str:
     why = f": {event.text}" if event.text else ""
-    loaded = " (loaded for it)" if event.reloaded and not why else ""
+    loaded = " (the engine was loaded for it)" if event.reloaded and not why else ""
     return f"{event.title} is {event.state}{why}{loaded}"
 
 

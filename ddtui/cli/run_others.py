@@ -58,7 +58,7 @@ async def show_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
     elif elsewhere:
         emit(f"run by {clean(in_local_time(elsewhere))}")
     else:
-        emit(f"nobody runs them{f' from this machine; {unknown}' if unknown else ''}")
+        emit(f"{_nobody(target)}{f' from this machine; {unknown}' if unknown else ''}")
     if running is not None:
         left = "" if holder is not None or elsewhere else " (left there by a runner that is gone)"
         began = f", taken up {moment(running.began)}" if running.began else ""
@@ -104,8 +104,12 @@ async def stop_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
     elif unknown:
         emit(f"{clean(unknown)}; the wish to stop is in this store, where its runner looks for it")
     else:
-        emit("nobody runs them")
+        emit(_nobody(target))
     return ExitCode.OK if ended or holder is None else ExitCode.FAILED
+
+
+def _nobody(target: HostTarget) -> str:
+    return f"nobody runs the experiments of {clean(target.name)}"
 
 
 def _here(target: HostTarget) -> tuple[bool, Path]:

@@ -36,7 +36,7 @@ MatchOption = Annotated[
 WordsArgument = Annotated[
     list[str],
     typer.Argument(
-        metavar="FILE|NAME|GRID...",
+        metavar="FILE|NAME|GRID",
         help="A sweep's file, its name in the configuration, or a grid: budget=4,8 topk=4,6.",
     ),
 ]

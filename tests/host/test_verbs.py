@@ -161,6 +161,7 @@ def test_init_finds_the_unit_and_writes_the_section(ddtui: Ddtui) -> None:
     section = tomllib.loads(ddtui.config.read_text())["hosts"]["gpu"]
     assert section["unit"] == ENGINE
     assert section["ssh_config"] == str(ddtui.host.ssh_config)
+    assert "and as it was before: ssh_config" in done.stderr
     assert ddtui.run("config", "validate").returncode == 0
     assert ddtui.run("status", "gpu").returncode == 0
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ddtui.cli.doctor.check import Check, Verdict, fail, ok, warn
+from ddtui.cli.output import clean
 from ddtui.core.samples import Collector, SourceStatus, UnitStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot
 
@@ -30,21 +31,25 @@ _VERDICTS = {
 def check_snapshot(snapshot: Snapshot) -> list[Check]:
     """All checks that a few seconds of watching can decide."""
     return [
-        _unit(snapshot.unit),
+        _unit(snapshot.unit, clean(snapshot.host)),
         *_sources(snapshot),
         _readiness(snapshot),
     ]
 
 
-def _unit(unit: UnitStatus | None) -> Check:
+def _unit(unit: UnitStatus | None, host: str) -> Check:
     name = "unit"
     if unit is None:
         return fail(
-            name, "no unit that runs an engine was found", "name it: `ddtui init HOST --unit UNIT`"
+            name,
+            "no unit that runs an engine was found",
+            f"name it: `ddtui init {host} --unit UNIT`",
         )
     state = f"{unit.name} {unit.active_state} ({unit.sub_state})"
     if unit.load_state == "not-found":
-        return fail(name, f"{unit.name}: there is no such unit", "`ddtui init HOST` looks for it")
+        return fail(
+            name, f"{unit.name}: there is no such unit", f"`ddtui init {host}` looks for it"
+        )
     if unit.load_state == "masked":
         return fail(name, f"{unit.name} is masked", f"systemctl unmask {unit.name}")
     if unit.load_state not in {"", "loaded"}:

@@ -50,7 +50,7 @@ def width_beyond_graphs(view: View, say: Say) -> Iterator[Finding]:
     if branches and view.dialect.id == "ddtree":
         yield say.note(
             "piecewise CUDA graphs are off with a budget beyond block size - 1",
-            reason="pull request 27509 turns them off for real trees",
+            reason="sgl-project/sglang pull request 27509 turns them off for real trees",
         )
 
 

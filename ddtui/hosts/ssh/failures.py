@@ -22,7 +22,7 @@ def unreachable(exc: OSError, host: str, address: str) -> LinkDown:
     if isinstance(exc, socket.gaierror):
         return LinkDown(
             f"name not known: {host}",
-            "check the name, the network and the VPN; an alias belongs into the SSH configuration",
+            "check the name, the network and the VPN; an alias must stand in ~/.ssh/config",
         )
     if exc.errno == errno.ECONNREFUSED:
         return LinkDown(

@@ -42,11 +42,22 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_the_list_names_where_each_comes_from(run: Run, project: Path) -> None:
+def test_the_list_names_where_each_comes_from_and_which_host_it_is_for(
+    run: Run, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
     lines = run("presets").stdout.splitlines()
-    assert lines[0].split() == ["PRESET", "WHAT", "IT", "IS", "SOURCE"]
-    assert any(line.startswith("block16 ") and line.endswith("for demo") for line in lines)
-    assert lines[-1].split() == ["mine", "budget", "16", f"{project}/ddtui.toml:2"]
+    assert lines[0].split() == ["PRESET", "WHAT", "IT", "IS", "FOR", "SOURCE"]
+    (block,) = [line for line in lines if line.startswith("block16 ")]
+    assert re.split(r"\s{2,}", block)[-2:] == ["demo", "built in, for demo"]
+    own = ["mine", "budget", "16", "every", "host", f"{project}/ddtui.toml:2"]
+    assert lines[1].split() == own  # one's own first
+    reports = {
+        each["name"]: each["only_for"] for each in json.loads(run("presets", "--json").stdout)
+    }
+    assert (reports["mine"], reports["block16"]) == ("", "demo")
+    monkeypatch.setenv("COLUMNS", "70")
+    assert max(map(len, run("presets").stdout.splitlines())) <= 70
 
 
 def test_one_preset_is_shown_with_all_that_it_extends_and_no_secret(

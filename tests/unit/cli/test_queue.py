@@ -397,3 +397,14 @@ def test_what_a_gone_runner_has_left_is_called_interrupted(
         assert not queue("show", "1")["interrupted"]
     with present(file, "ada@desk (bench)", 1.0):  # keeps runners away, and runs nothing of it
         assert queue("show", "1")["interrupted"]
+
+
+def test_a_host_without_a_verb_is_listed(run: Run, queue: Any, store: Store) -> None:
+    queue("add", "--set", "budget=8")
+    assert json.loads(run("queue", "demo", "--json").stdout) == queue("list")
+    queue("cancel", "1")
+    queue("clear")
+    assert "budget 8" not in run("queue", "demo").stdout
+    assert "budget 8" in run("queue", "demo", "--all").stdout
+    assert "budget 8" in run("queue", "demo", "--json", "--all").stdout
+    assert run("queue", "--json", "demo").exit_code == ExitCode.USAGE

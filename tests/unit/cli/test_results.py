@@ -67,7 +67,7 @@ def test_the_table(plain: Paint) -> None:
     lines = list(table_lines(view_of(), 120, plain))
     assert lines[:2] == [
         "Results of ct200",
-        "concurrency 1; baseline: budget 12 topk 4; ties within 1.0 %",
+        "concurrency 1; baseline: budget 12 topk 4; a tie: within 1.0 %",
     ]
     assert lines[3:7] == [
         "configuration     tok/s/user     ±        Δ  verdict   accept  accept×  step ms  step×"

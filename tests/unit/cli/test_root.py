@@ -32,6 +32,8 @@ def test_help_fits_a_terminal_of_80_columns() -> None:
     help_text = ddtui_("--help", env=os.environ | {"COLUMNS": "80"}).stdout
     assert "..." not in help_text.partition("Commands:")[2]
     assert max(map(len, help_text.splitlines())) <= 80
+    for verbs in (("config",), ("queue",)):
+        assert "..." not in ddtui_(*verbs, "--help").stdout.partition("Commands:")[2]
     options = ddtui_("connect", "--help").stdout
     for scenario in SCENARIOS:
         assert re.search(rf"\b{scenario}[,.]", options), scenario

@@ -200,8 +200,8 @@ def test_a_second_runner_is_refused(run: Run, demo: None) -> None:
         assert status["ended"] == {}
         shown = run("run", "demo", "--status").stdout
         assert f"run by bob@lab since {moment(1_800_000_000.0)} (process" in shown
-    assert "nobody runs them" in run("run", "demo", "--status").stdout
-    assert "nobody runs them" in run("run", "demo", "--stop").stdout
+    assert "nobody runs the experiments of demo" in run("run", "demo", "--status").stdout
+    assert "nobody runs the experiments of demo" in run("run", "demo", "--stop").stdout
 
 
 def test_what_excludes_one_another_is_refused(run: Run) -> None:
@@ -299,3 +299,14 @@ def test_a_detached_runner_outlives_its_starter_and_stops_when_asked(
     assert "stopped" in log.read_text()
     listed = json.loads(run("queue", "demo", "list", "--json").stdout)
     assert [each["state"] for each in listed["experiments"]] == ["pending"]
+
+
+def test_a_detached_run_that_cannot_have_a_log_is_not_started(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "file"))
+    refused = run("run", "demo", "--detach")
+    assert refused.exit_code == 1
+    assert "error: the runner's log cannot be made: " in refused.stderr
+    assert "fault" not in refused.stderr

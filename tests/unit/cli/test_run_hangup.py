@@ -54,7 +54,7 @@ def test_a_closed_terminal_stops_the_run_in_good_order(
     assert os.waitstatus_to_exitcode(status) == 130  # not killed by the signal
     (left,) = json.loads(run("queue", "demo", "list", "--json").stdout)["experiments"]
     assert (left["state"], left["step"]) == ("pending", "")
-    assert "nobody runs them" in run("run", "demo", "--status").stdout
+    assert "nobody runs the experiments of demo" in run("run", "demo", "--status").stdout
     (log,) = folders.parent.rglob("ddtui.log")
     assert "what is left is carried on by: ddtui run demo" in log.read_text()
 
