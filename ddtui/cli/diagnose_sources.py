@@ -27,7 +27,7 @@ from ddtui.collect.unit import Frames, find_units, status_of
 from ddtui.collect.unit_older import Starts
 from ddtui.config.hosts import HostTarget
 from ddtui.core.diagnosis import LogExamination
-from ddtui.core.engine import Engine
+from ddtui.core.engine import Engine, LogDialect
 from ddtui.core.examination import Diagnosis
 from ddtui.core.log_wrapping import Wrapping
 from ddtui.core.samples import JournalLine, UnitStatus
@@ -49,6 +49,11 @@ _REVERSED = 3
 """Steps back in time, without one forward, after which a log stands upside down."""
 _ENGINE_STAMP = re.compile(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z_]+\d+)*\] ")
 """What begins each line of SGLang's log."""
+_SPOKEN = re.compile(
+    r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d|\([A-Za-z][\w.-]* pid=\d+\)|(?:[A-Z]+:? )?[A-Z]+ \d\d-\d\d "
+    r"|\[aiter\] |(?:Prefill|Decode) batch|.{0,80}\.py:\d+: \w*Warning"
+)
+"""How lines of engines begin; they may be bare where they were logged otherwise."""
 
 
 class Diagnosed(msgspec.Struct, frozen=True):
@@ -73,8 +78,9 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
         if dialect is not None:
             log.settle_unit()
             break
-    examination = LogExamination(dialect or SGLANG)
-    forms, order = _Forms(), _Order()
+    engine = dialect or SGLANG
+    examination = LogExamination(engine)
+    forms, order = _Forms(engine), _Order()
     for line in itertools.chain(_drained(head), lines):
         forms.look_at(line.text)
         order.look_at(line.stamp)
@@ -96,13 +102,14 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
         remarks = (*remarks, form)
         if not result.failed:
             raise NotALog(form, "cut off what stands before the engine's own `[date time]`")
+    is_log = dialect is not None and forms.is_log
+    if not is_log and not result.failed and len(result.phases) <= 1 and not result.ready:
+        raise NotALog(
+            f"none of its {log.lines_read} lines is from an engine's log"
+            + (f" (its compressed data is {log.cut})" if log.cut else ""),
+            "give the output of `journalctl -u UNIT`, or the engine's own",
+        )
     if dialect is None:
-        if not result.failed and len(result.phases) <= 1:
-            raise NotALog(
-                f"none of its {log.lines_read} lines is from an engine's log"
-                + (f" (its compressed data is {log.cut})" if log.cut else ""),
-                "give the output of `journalctl -u UNIT`, or the engine's own",
-            )
         result = msgspec.structs.replace(result, engine="")
     return Diagnosed(result, f"{name} ({log.lines_read} lines)", examination.before, remarks)
 
@@ -110,13 +117,18 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
 class _Forms:
     """Whether the engine's lines stand where they are looked for: at the beginning of a line."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: LogDialect) -> None:
+        self._engine = engine
         self._understood = False
         self._foreign = ""
+        self.is_log = False
+        """Whether a line was written by the engine, not about it: metrics and help name it too."""
 
     def look_at(self, text: str) -> None:
         if self._understood:
             return
+        if not self.is_log:
+            self.is_log = _SPOKEN.match(text) is not None or self._engine.begins_run(text)
         stamp = _ENGINE_STAMP.search(text[:400])
         if stamp is not None:
             self._understood = stamp.start() == 0

@@ -52,7 +52,8 @@ _PREFIX = re.compile(
     r"|[A-Z][a-z]{2} (?P<full>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)(?:\.\d{1,6})? [A-Z+\-\d:]{1,8}"
     r"|(?P<unix>\d{9,11}\.\d{1,6})"
     r"|\[ {0,12}(?P<boot>\d{1,12}\.\d{6})(?: <[ \d.]{0,24}[ *]>| {0,24})\])"
-    r" (?P<host>[^\s\[(:]{1,255}) (?P<ident>\S{1,255}?)(?:\[(?P<pid>\d{1,10})\])?: ?"
+    r" (?P<host>[^\s\[(:]{1,255}|\[[\w.-]{1,80}\])"
+    r" (?P<ident>\S{1,255}?)(?:\[(?P<pid>\d{1,10})\])?: ?"
 )
 _CONTAINER = re.compile(r"(?P<iso>\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.\d{1,9})?Z ")
 # What ddtui's own log screen saves: always milliseconds and UTC, which journalctl never prints.

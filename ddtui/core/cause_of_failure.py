@@ -78,6 +78,11 @@ class Fault(NamedTuple):
     more: tuple[str, ...] = ()
     """Further lines of its message."""
 
+    @property
+    def ends_in(self) -> int:
+        """The line with which its message ends."""
+        return self.number + len(self.more)
+
 
 @dataclass
 class Sightings:

@@ -337,6 +337,11 @@ class Examination:
             return True
         return self._fired_up is None and self._draining is None and bool(self._faults.kept)
 
+    def _ends_in_an_exception(self) -> bool:
+        """Whether a log of no more than a piece of a start breaks off with an exception."""
+        is_starting = self._fired_up is None and self._draining is None
+        return is_starting and self._faults.is_alone_at(self.lines)
+
     def cause(self, unit: UnitStatus | None = None, kernel: Sequence[str] = ()) -> Cause | None:
         """Why the engine failed; None when it has not."""
         return cause_of(self._case(unit, kernel)) if self.failed(unit) else None
@@ -379,8 +384,8 @@ class Examination:
         self, unit: UnitStatus | None = None, kernel: Sequence[str] = (), *, earlier: int = 0
     ) -> Diagnosis:
         """What all the lines taken say."""
-        failed = self.failed(unit)
-        cause = self.cause(unit, kernel)
+        failed = self.failed(unit) or (unit is None and self._ends_in_an_exception())
+        cause = cause_of(self._case(unit, kernel)) if failed else None
         config = dict(self._config)
         version = str(config.pop("version", None) or "")
         if not config and unit is not None and unit.command_line:

@@ -38,9 +38,9 @@ class Faults:
 
     def _continue(self, message: str, line: int) -> None:
         """A line is of the message of the failure before it, if nothing stands between them."""
-        if self.kept and self.kept[-1].number + len(self.kept[-1].more) + 1 == line:
-            last = self.kept[-1]
-            self.kept[-1] = last._replace(more=(*last.more, message))
+        for faults in (self.kept, self._alone):
+            if faults and faults[-1].ends_in + 1 == line:
+                faults[-1] = faults[-1]._replace(more=(*faults[-1].more, message))
 
     def of_line(self, line: int) -> Fault | None:
         """The one that stands in a line, if that was the last one."""
@@ -56,6 +56,10 @@ class Faults:
     def survived(self, rank: str) -> None:
         """A rank went on."""
         self.kept = [fault for fault in self.kept if fault.rank != rank]
+
+    def is_alone_at(self, line: int) -> bool:
+        """Whether one without a traceback is the last thing that was said."""
+        return bool(self._alone) and self._alone[-1].ends_in == line
 
     def alone_before(self, line: int) -> tuple[Fault, ...]:
         """Exceptions without a traceback shortly before a line."""

@@ -15,7 +15,7 @@ ENGINES: dict[str, Engine] = {SGLANG.name: SGLANG}
 
 _SGLANG_SIGNS = re.compile(
     r"^\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d+)?(?: [A-Z_]+\d+)*\] "
-    r"|[/. ]sglang[/.: ]|sglang::|\bsgl_kernel\b|launch_server\.py: error: "
+    r"|[/. \"]sglang[/.: ]|sglang::|\bsgl_kernel\b|launch_server\.py: error: "
 )
 _VLLM_SIGNS = re.compile(
     r"^(?:\([A-Za-z][\w.-]* pid=\d+\) )?(?:DEBUG|INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \["

@@ -27,6 +27,8 @@ _LONGEST_MESSAGE = 1000
 _LONGEST_NAME = 200
 _LONGEST_CODE = 200
 _MOST_PROCESSES = 256
+_ALONE_FOR = 30.0
+"""Seconds from an exception without a traceback to the end that it brought about, at most."""
 _HARMLESS_FOR = 5.0
 """Seconds between two lines of one such report, at most."""
 
@@ -38,6 +40,9 @@ WRAPPERS = (
     "Watchdog timeout",
 )
 """Beginnings of stamped messages that report a failure whose cause is told elsewhere."""
+
+_DOTTED = re.compile(r"(?:[a-z_]\w{0,60}\.){1,8}[A-Z]\w{1,80}: ")
+"""An exception with its module, whatever it is called: `triton.runtime.errors.OutOfResources: `."""
 
 _FRAME = re.compile(r"\s{0,8}(?:File \")?[^\"]{1,400}\", line \d{1,7}, in ")
 """A frame of a traceback, also pasted without its indentation, or cut: without a header before it,
@@ -57,7 +62,7 @@ _REFUSED = re.compile(
 
 _KILLED = re.compile(r"(?:[\w./-]{1,200}: line \d+: +\d+ )?Killed(?:\s|$)|zsh: killed ")
 """A shell's word on a process that somebody ended with SIGKILL, the kernel out of memory say."""
-_TORCH_ADDS = (
+_SAYS_NOTHING = (
     "CUDA kernel errors might",
     "HIP kernel errors might",
     "For debugging consider",
@@ -65,12 +70,18 @@ _TORCH_ADDS = (
     "Device-side assertion tracking",
     "Search for `cuda",
     "Set TORCHDYNAMO_VERBOSE",
+    "Possible solutions:",
+    "1. set --mem",
+    "2. set --cuda",
+    "3. disable torch",
+    "4. disable CUDA",
+    "Open an issue on GitHub",
 )
-"""Beginnings of what torch adds to the message of every error of its kind."""
-_MORE_LINES = 2
+"""Beginnings of what torch or SGLang add to the message of every error of its kind."""
+_MORE_LINES = 4
 """Lines after an exception's first that are taken for the rest of its message."""
 _NO_MORE = re.compile(
-    r"During handling|The above exception|Traceback|Possible solutions|\s*File \"|\[|\("
+    r"During handling|The above exception|Traceback|\s*File \"|\[|\("
     r"|[A-Z]+(?::| \d)|-{3}|={3}|\s*[~^]"
 )
 """Beginnings of lines that are none of an exception's message."""
@@ -93,6 +104,8 @@ class _Process:
     """The header was not seen: only the usual names of exceptions are believed."""
     code: str = ""
     """The line of code that the traceback quoted last."""
+    indent: int = 0
+    """How far it stands from the edge."""
     lines: int = 0
     rank: str = ""
     harmless_until: float = 0.0
@@ -107,8 +120,26 @@ class _Process:
 
     def begin(self, rank: str = "", *, is_headless: bool = False) -> None:
         """A traceback begins."""
-        self.open, self.is_headless, self.lines, self.code = True, is_headless, 0, ""
+        self.open, self.is_headless, self.lines, self.code, self.indent = (
+            True,
+            is_headless,
+            0,
+            "",
+            0,
+        )
         self.rank = rank
+
+    def unindented(self, text: str) -> str:
+        """The exception in a line of a traceback that was pasted with indentation; else nothing."""
+        inner = text.strip(" ~^")
+        indent = len(text) - len(text.lstrip(" "))
+        if not inner:
+            return ""
+        if indent < self.indent and CERTAIN_EXCEPTION.match(inner) is not None:
+            return inner
+        if indent >= 4 and not inner.startswith('File "'):
+            self.code, self.indent = inner[:_LONGEST_CODE], indent
+        return ""
 
     def is_harmless(self, stamp: float) -> bool:
         """Whether this is about something that does not end the engine. A chain keeps it so."""
@@ -123,6 +154,7 @@ class Failures:
 
     def __init__(self) -> None:
         self._processes: dict[int | None, _Process] = {}
+        self._alone, self._alone_at = "", 0.0
 
     def _process(self, pid: int | None) -> _Process:
         if len(self._processes) >= _MOST_PROCESSES and pid not in self._processes:
@@ -138,6 +170,10 @@ class Failures:
     def expect_harmless(self, pid: int | None, stamp: float) -> None:
         """The tracebacks that a process writes right after this are no failures of the engine."""
         self._process(pid).harmless_until = stamp + _HARMLESS_FOR
+
+    def alone(self, stamp: float) -> str:
+        """The exception that stood without its traceback shortly before; empty for none."""
+        return self._alone if stamp - self._alone_at <= _ALONE_FOR else ""
 
     def bare(self, text: str, stamp: float, pid: int | None) -> Told | None:
         """Take a line without a stamp."""
@@ -165,30 +201,35 @@ class Failures:
             return _last_words(text, stamp) or self._aside(text, stamp, process, more)
         return None
 
-    @staticmethod
-    def _aside(text: str, stamp: float, process: _Process, more: int) -> Told | None:
+    def _aside(self, text: str, stamp: float, process: _Process, more: int) -> Told | None:
         """The rest of an exception's message, or an exception whose traceback is not there."""
-        if CERTAIN_EXCEPTION.match(text) is not None:
+        if text.startswith(_KERNEL_FAILED):
+            process.of_kernel = True
+        if _is_exception(text):
             if process.is_harmless(stamp):
                 return None
+            process.more = _MORE_LINES
+            self._alone, self._alone_at = text, stamp
             return ExceptionAlone(stamp=stamp, message=_shown(text))
-        if not more or _NO_MORE.match(text) is not None or text.startswith(_TORCH_ADDS):
+        if not more or _NO_MORE.match(text) is not None:
             return None
-        process.more = more - 1
-        return FailureContinued(stamp=stamp, message=_shown(text))
+        says_nothing = text.startswith(_SAYS_NOTHING)
+        process.more = more if says_nothing else more - 1
+        return FailureContinued(stamp=stamp, message="" if says_nothing else _shown(text))
 
     def _within(self, text: str, stamp: float, process: _Process) -> Failed | None:
         process.lines += 1
         if process.lines > _LONGEST_TRACEBACK:
             process.open = False
         if not text or text[0].isspace():
-            if text.startswith("    ") and text.strip(" ~^"):
-                process.code = text.strip()[:_LONGEST_CODE]
-            return None
+            inner = process.unindented(text)
+            if not inner:
+                return None
+            text = inner
         name = text[:_LONGEST_NAME].partition(":")[0]
         if EXCEPTION_NAME.fullmatch(name) is None:
             return None  # another process's line, written into the middle
-        if process.is_headless and CERTAIN_EXCEPTION.match(text) is None:
+        if process.is_headless and not _is_exception(text):
             return None
         process.open = False
         if text.strip() in ("AssertionError", "AssertionError:") and process.code:
@@ -209,6 +250,12 @@ class Failures:
         if not own and not process.printed_usage:
             return None
         return failed(match["message"], stamp)
+
+
+def _is_exception(text: str) -> bool:
+    """Whether a line without a traceback's header is an exception's last one."""
+    forms = (CERTAIN_EXCEPTION, _DOTTED, _WITHIN_KERNEL)
+    return any(form.match(text) is not None for form in forms)
 
 
 def _last_words(text: str, stamp: float) -> Failed | None:

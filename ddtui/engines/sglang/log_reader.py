@@ -107,6 +107,7 @@ class SGLangLogReader:
             ("Initialization failed", self._initialization_failed),
             ("Scheduler or DataParallelController ", self._workers_ended),
             ("Dummy health check server started", self._fired_up),
+            ("kill_process_tree called", self._tree_ended),
             *((phrase, _wrapper) for phrase in WRAPPERS),
         ]
         for process in _PROCESSES:
@@ -189,6 +190,11 @@ class SGLangLogReader:
     def _request_failed(self, line: Message) -> Iterable[AnyEvent]:
         self._failures.expect_harmless(line.pid, line.stamp)
         return ()
+
+    def _tree_ended(self, line: Message) -> Iterable[AnyEvent]:
+        """The engine ends all of its processes: after an exception, because of it."""
+        alone = self._failures.alone(line.stamp)
+        return (failed(alone, line.stamp, line.rank),) if alone and not self._draining else ()
 
     def _initialization_failed(self, line: Message) -> Iterable[AnyEvent]:
         opens = line.text.endswith(TRACEBACK)

@@ -76,6 +76,8 @@ def test_json_of_a_pipe_in_a_process_of_its_own(tmp_path: Path) -> None:
         (bytes(range(256)) * 16, "it is no text"),
         (b"Dear diary,\ntoday nothing failed.\n", "none of its 2 lines is from an engine's log"),
         (b"\n\n\n", "none of its 3 lines"),
+        (b"# HELP sglang:token_usage The usage.\nsglang:token_usage 0.5\n", "none of its 2 lines"),
+        (b"usage: launch_server.py [-h]\n  --model-path X  see sglang.io\n", "none of its 2 lines"),
     ],
 )
 def test_what_is_no_log(data: bytes, said: str, tmp_path: Path) -> None:

@@ -46,6 +46,7 @@ MESSAGE = "[2026-11-29 17:20:47 TP0] Load weight begin. avail mem=90.00 GB"
         "Sun 2026-11-29 17:20:47 UTC ct200 python[2950]: ",
         "Sun 2026-11-29 17:20:47 UTC ct200 llm.service[2950]: ",
         "Sun 2026-11-29 17:20:47 UTC ct200 user@1000.service/llm.service[2950]: ",
+        "2026-11-29T17:20:47+00:00 [REDACTED_HOST] docker[2950]: ",
     ],
 )
 def test_the_prefix_of_journalctls_text_is_taken_off(prefix: str) -> None:

@@ -608,6 +608,32 @@ def test_an_exception_without_a_traceback_is_no_failure_of_a_start_that_goes_on(
     assert found.cause.title == "KeyError: 'real'"
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "torch.AcceleratorError: CUDA error: an illegal memory access was encountered",
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory, Required: 106496",
+        "OSError: You are trying to access a gated repo.",
+    ],
+)
+def test_a_log_that_is_no_more_than_an_exception(message: str) -> None:
+    log = Log().bare(message, "Make sure of it.", "CUDA kernel errors might be asynchronous.")
+    found = log.diagnosed()
+    assert found.failed
+    assert cause_id(found) in {"illegal-memory-access", "kernel-shared-memory", "hub-access-denied"}
+    log = Log().bare(message).say("kill_process_tree called: parent_pid=1, include_parent=True")
+    found = log.diagnosed()
+    assert found.failed
+    assert cause_id(found) in {"illegal-memory-access", "kernel-shared-memory", "hub-access-denied"}
+
+
+def test_an_exception_at_the_end_of_a_log_is_no_failure_while_the_unit_runs() -> None:
+    log = Log().starting().bare("ImportError: optional thing")
+    assert log.diagnosed().failed
+    assert not log.diagnosed(unit("success", "active", "", 0)).failed
+    assert not Log().up().bare("ImportError: optional thing").diagnosed().failed
+
+
 def test_an_exception_that_says_in_its_next_line_what_it_is_about() -> None:
     log = Log().starting().bare(HEADER, '  File "/x", line 1, in f')
     log.bare("pydantic_core.ValidationError: 1 validation error for ModelConfig")
@@ -618,6 +644,14 @@ def test_an_exception_that_says_in_its_next_line_what_it_is_about() -> None:
         "for ModelConfig Value error, max_num_scheduled_tokens is set to -1792 [type=value_error]"
     )
     assert found.cause.evidence[1].startswith("Value error, max_num")
+
+
+def test_what_another_process_says_in_between_is_not_of_the_message() -> None:
+    log = Log().starting().bare(HEADER, '  File "/x", line 1, in f')
+    log.bare("pydantic_core.ValidationError: 1 validation error for ModelConfig")
+    found = log.say("Another line").bare("  Value error, of nothing").say(SIGQUIT).diagnosed()
+    assert found.cause is not None
+    assert found.cause.title == "pydantic_core.ValidationError: 1 validation error for ModelConfig"
 
 
 def test_a_general_signature_says_with_the_exceptions_words_what_it_was() -> None:

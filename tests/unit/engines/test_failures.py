@@ -283,6 +283,34 @@ def test_a_frame_that_was_cut_or_lost_its_indentation(frame: str) -> None:
     assert told(frame, "run()", "ValueError: no") == ["failed ValueError: no"]
 
 
+def test_a_traceback_that_was_pasted_with_indentation() -> None:
+    assert told(
+        '  File "sglang/srt/managers/schedule_batch.py", line 2654, in _force_track_h',
+        "      assert i % chunk_size == 0",
+        "             ^^^^^^^^^^^^^^^^^^^",
+        "  AssertionError",
+    ) == ["failed AssertionError: assert i % chunk_size == 0"]
+
+
+def test_an_exception_with_any_name_ends_a_traceback_without_a_header() -> None:
+    assert told(
+        '  File "/x/triton/compiler.py", line 483, in _init_handles',
+        '    raise OutOfResources(self.metadata.shared, max_shared, "shared memory")',
+        "triton.runtime.errors.OutOfResources: out of resource: shared memory",
+    ) == ["failed triton.runtime.errors.OutOfResources: out of resource: shared memory"]
+
+
+def test_what_is_added_to_every_message_says_nothing() -> None:
+    assert told(
+        HEADER,
+        '  File "/x/scheduler.py", line 1, in run',
+        "Exception: Capture cuda graph failed: it was so",
+        "and so",
+        "Possible solutions:",
+        "1. set --mem-fraction-static to a smaller value (e.g., 0.8 or 0.7)",
+    ) == ["failed Exception: Capture cuda graph failed: it was so", "more and so", "more ", "more "]
+
+
 def test_an_assertion_without_words_is_told_by_its_code() -> None:
     assert told(
         HEADER,
