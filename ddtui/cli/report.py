@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from ddtui.cli.output import Paint, clean, folded, narrowed, table
 from ddtui.core.events import Phase
+from ddtui.core.knobs import by_name
 from ddtui.core.samples import Collector, LinkState, SourceStatus, UnitStatus
 from ddtui.core.snapshot import (
     EngineView,
@@ -148,10 +149,13 @@ def _readiness(snapshot: Snapshot, paint: Paint) -> list[str]:
 
 
 def _knobs(engine: EngineView, width: int, *, runs: bool) -> list[str]:
-    """What is in force, or only asked for (by the command line), or was in force last."""
+    """What is in force, or only asked for (by the command line), or was in force last.
+
+    Knobs are called as `--set` takes them.
+    """
     if not engine.knobs:
         return []
-    knobs = ", ".join(f"{name} {clean(value)}" for name, value in engine.knobs.items())
+    knobs = ", ".join(f"{name} {clean(value)}" for name, value in by_name(engine.knobs).items())
     text = f"{knobs}  ({clean(engine.knobs_source)})"
     first, *rest = textwrap.wrap(text, max(24, width - _LABEL))
     label = "asked" if engine.knobs_source == "command line" else "in force" if runs else "last"

@@ -80,7 +80,7 @@ async def test_the_text_is_as_wide_as_the_terminal(monkeypatch: pytest.MonkeyPat
         _, out, _ = await ddtui("status", "demo")
         assert max(map(len, out.splitlines())) <= width
         assert re.search(r"(?m)^ {11}0  RTX PRO", out)
-        assert "context length 131072" in " ".join(out.split())
+        assert "topk 8, window 2048" in " ".join(out.split())
     monkeypatch.setenv("COLUMNS", "")
     _, out, _ = await ddtui("status", "demo")
     assert "RTX PRO 6000 Blackwell Server Edition" in out
