@@ -78,7 +78,7 @@ def _columns(view: ResultsView) -> Iterator[tuple[str, int, bool, _Text]]:
     yield "configuration", 0, False, lambda row: row.title
     for knob in view.varying:
         if not _told_by_titles(view, knob):
-            yield knob, 7, True, lambda row, knob=knob: _knob(row, knob)  # type: ignore[misc]
+            yield knob, 4, True, lambda row, knob=knob: _knob(row, knob)  # type: ignore[misc]
     if len({row.work for row in view.rows}) > 1:
         yield "work", 6, False, lambda row: _without_middle(row.work)
     yield "tok/s/user", 0, True, lambda row: rate(_median(row, "user_rate"))

@@ -91,6 +91,14 @@ _APP = (
         Group.APP,
         method="change_theme",
     ),
+    Action(
+        "app.screenshot",
+        "Screenshot",
+        "Save a picture of the screen (SVG) to a new file, and say where",
+        ("f12",),
+        Group.COPY,
+        method="save_screen",
+    ),
     Action("app.quit", "Quit", "Leave ddtui; the host goes on", ("q", "ctrl+c"), Group.APP, True),
 )
 

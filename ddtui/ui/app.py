@@ -21,11 +21,13 @@ from ddtui.ui import themes
 from ddtui.ui.actions import Scope, bindings, refused_read_only
 from ddtui.ui.aftermath import Aftermath
 from ddtui.ui.control_desk import LOOK_INTERVAL, ControlDesk
+from ddtui.ui.copying import at_home
 from ddtui.ui.driver import TerminalDriver
 from ddtui.ui.glyphs import ASCII, UNICODE
 from ddtui.ui.in_turn import InTurn, Typed
 from ddtui.ui.keymap import read_keymap
 from ddtui.ui.palette import PALETTE_CSS, ActionCommands, Palette, ThemeCommands
+from ddtui.ui.pictures import write_picture
 from ddtui.ui.queue_desk import QUEUE_INTERVAL, QueueDesk
 from ddtui.ui.queue_source import QueueSource
 from ddtui.ui.results_source import ResultsSource
@@ -311,6 +313,10 @@ class DdtuiApp(App[object], inherit_bindings=False):
     @property
     def needed(self) -> Collection[str]:
         """Actions that the footer names only now: what brings back an engine that is down."""
+        paused = self.queue_desk is not None and self.queue_desk.view.settings.paused
+        return (*self._needed_by_engine(), *(("queue.pause",) if paused else ()))
+
+    def _needed_by_engine(self) -> Collection[str]:
         snapshot, desk = self.source.snapshot(self.clock()), self.desk
         known = snapshot.link.state is LinkState.LIVE and desk is not None
         if not known or desk is None or desk.under_way or desk.busy() is not None:
@@ -382,6 +388,19 @@ class DdtuiApp(App[object], inherit_bindings=False):
         """Choose the colours."""
         if not Palette.is_open(self):
             self.push_screen(Palette(providers=[ThemeCommands], placeholder="Search for themes"))
+
+    def action_save_screen(self) -> None:
+        """Save a picture of the screen, once what it was asked from has closed."""
+        self.call_after_refresh(self._save_picture)
+
+    def _save_picture(self) -> None:
+        try:
+            path = write_picture(self.export_screenshot(), self.source.name, self.clock)
+        except OSError as error:
+            words = f"Not saved: {error.strerror} ({error.filename})"
+            self.notify(words, severity="error", markup=False)
+        else:
+            self.notify(f"Saved the screen in {at_home(path)}", markup=False, timeout=10)
 
     def action_presets(self) -> None:
         """Show the presets."""

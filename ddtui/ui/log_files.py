@@ -15,7 +15,7 @@ from ddtui.ui.log_filter import LogLine
 from ddtui.ui.log_lines import exact_time
 
 COPIED = "copied.log"
-_OWNER_ONLY = 0o600  # logs hold prompts
+OWNER_ONLY = 0o600  # logs hold prompts
 
 
 def state_folder() -> Path:
@@ -23,13 +23,13 @@ def state_folder() -> Path:
     return platformdirs.user_state_path("ddtui", appauthor=False)
 
 
-def suggest_file(host: str, unit: str, clock: Clock) -> Path:
+def suggest_file(host: str, unit: str, clock: Clock, suffix: str = ".log") -> Path:
     """A new file's name, in the current folder, or in ddtui's own where that cannot be written."""
     name = "-".join(filter(None, (_plain(host), _plain(unit.removesuffix(".service")))))
     stamp = datetime.fromtimestamp(clock(), UTC).astimezone().strftime("%Y%m%d-%H%M%S")
     here = Path.cwd()
     folder = here if os.access(here, os.W_OK) else state_folder()
-    return _unused(folder / f"{name}-{stamp}.log")
+    return _unused(folder / f"{name}-{stamp}{suffix}")
 
 
 def write_new(path: Path, lines: Iterable[LogLine]) -> int:
@@ -42,7 +42,7 @@ def write_new(path: Path, lines: Iterable[LogLine]) -> int:
         OSError: it exists (FileExistsError) or cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
     count = 0
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
         for line in lines:
@@ -64,7 +64,7 @@ def write_copied(text: str) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     # The last copy may be replaced; a link that somebody put there may not be followed.
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
     with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
         stream.write(text)
     return path

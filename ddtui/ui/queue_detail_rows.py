@@ -91,7 +91,7 @@ def _state_row(each: Experiment, glyphs: Glyphs) -> Row:
         row.add(
             "  measured earlier"
             if each.reused
-            else "  loaded for it"
+            else "  the engine was loaded for it"
             if each.reloaded
             else "  without a load",
             Ink.LABEL,

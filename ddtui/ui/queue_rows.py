@@ -110,6 +110,8 @@ def eta_row(view: QueueView, now: float | None) -> Row:
     row = Row(f"{most}{eta.reloads} load{'' if eta.reloads == 1 else 's'}", Ink.STRONG)
     if eta.seconds is None:
         return row.add("  time not known yet", Ink.LABEL)
+    if view.settings.paused and not view.in_state(_State.RUNNING):
+        return row.add("  to do: ", Ink.LABEL).add(about(eta.seconds), Ink.STRONG)
     row.add("  all done in ", Ink.LABEL).add(about(eta.seconds), Ink.STRONG)
     if now is not None:
         row.add(f" at {fmt.clock(now + eta.seconds)[:5]}", Ink.LABEL)
@@ -136,7 +138,7 @@ def who_row(view: QueueView, glyphs: Glyphs) -> Row:
     if not run.running:
         if run.unknown:
             return Row(f"{glyphs.pending} who runs it is not known: {run.unknown}", Ink.WARN)
-        return Row(f"{glyphs.pending} nobody runs it", Ink.LABEL)
+        return Row(f"{glyphs.pending} nobody runs the queue", Ink.LABEL)
     where = "a simulated host of its own" if view.settings.simulated else "this machine"
     words = {"here": "run here", "this machine": f"run by process {run.pid} on {where}"}
     row = Row(f"{glyphs.running} {words.get(run.where, 'run by ' + run.who)}", Ink.BUSY)

@@ -12,9 +12,11 @@ from ddtui.ui.widgets.chart import (
     Plot,
     Scale,
     charts,
+    growing,
     nice_ceiling,
     plot,
     resample,
+    span_for,
     step_for,
     window_of,
 )
@@ -151,3 +153,31 @@ def test_a_stamp_that_cannot_be_harms_no_other(stamp: float) -> None:
     history = History(times, tuple(1.0 if at == stamp else 5.0 for at in times))
     assert resample(history, NOW, 2, 1)[-1:] == [5.0]
     assert charts((Plot("x", history, PERCENT, Ink.TEXT),), NOW, (40, 8), UNICODE)
+
+
+# ---- a chart that fills as it goes on ------------------------------------------------------------
+
+
+def growing_at(seconds: int, expected: float) -> tuple[str, float]:
+    """The end of the axis, and the share of the width that is filled."""
+    history = History(tuple(at / 2 for at in range(2 * seconds)), (100.0,) * (2 * seconds))
+    plot = Plot("tok/s", history, Scale(0.0, 100.0), Ink.THROUGHPUT)
+    rows = growing(plot, (100, 10), UNICODE, expected=expected)
+    drawn = [sum("\u2800" < each <= "\u28ff" for each in row.text) for row in rows]
+    return rows[-1].text.split()[-2], max(drawn) / 96
+
+
+def test_the_axis_of_a_growing_chart_fits_what_is_expected() -> None:
+    end, filled = growing_at(6, 12.0)
+    assert (end, round(filled, 1)) == ("15", 0.4)
+    assert growing_at(12, 12.0)[1] > 0.7
+    end, filled = growing_at(40, 12.0)  # it takes longer than was thought
+    assert (end, filled > 0.85) == ("45", True)
+    assert growing_at(6, 0.0)[0] == "10"  # nothing is known
+    assert growing_at(100, 3_000.0)[0] == "60"
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.3, 9.0, 10.0, 1e6])
+def test_every_span_has_room(seconds: float) -> None:
+    assert span_for(seconds) >= seconds
+    assert span_for(span_for(seconds)) == span_for(seconds)

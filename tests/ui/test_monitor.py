@@ -13,10 +13,12 @@ from textual.geometry import Region
 
 from ddtui.core.events import Phase
 from ddtui.core.samples import LinkState
-from ddtui.core.snapshot import Alert, ReadinessState, Severity, Snapshot
+from ddtui.core.snapshot import Alert, PhaseStatus, PhaseView, ReadinessState, Severity, Snapshot
 from ddtui.ui.app import DdtuiApp
+from ddtui.ui.shown import Shown
 from ddtui.ui.source import UiSettings
 from ddtui.ui.widgets.canvas import Canvas
+from ddtui.ui.widgets.load import phase_row
 from tests.ui import scenes
 from tests.ui.scenes import NOW, SCENES, SceneSource
 
@@ -354,3 +356,21 @@ async def test_a_live_link_that_is_silent_says_so() -> None:
     text = await shown(silent)
     assert "live, silent 8 s" in text
     assert scenes.live().link.state is LinkState.LIVE
+
+
+@pytest.mark.parametrize("width", [74, 98, 120])
+def test_how_far_a_phase_is_goes_before_by_what_it_is_known(width: int) -> None:
+    phase = PhaseView(
+        Phase.TARGET,
+        PhaseStatus.RUNNING,
+        began=NOW - 126,
+        fraction=0.94,
+        source="GPU memory",
+        detail="518.3 of 548.0 GiB",
+        expected_seconds=130.0,
+    )
+    shown = Shown(SCENES["loading"](NOW), NOW, SCENES["loading"](NOW).link, None)
+    text = phase_row(phase, shown, width).text
+    assert "518.3 of 548.0 GiB" in text
+    assert len(text) <= width
+    assert ("GPU memory" in text) == (width == 120)

@@ -6,14 +6,14 @@ import pytest
 from msgspec.structs import replace
 
 from ddtui.core.bench_plan import BenchPlan
-from ddtui.core.experiment import Experiment, Match
+from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.sweep import CONTROL
 from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.queue_questions import start_words
 from ddtui.ui.queue_rows import columns_for, head_rows, heading, line, noted, who_row
 from ddtui.ui.queue_short_rows import line_row
 from ddtui.ui.queue_source import RunPlan, RunView
-from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment
+from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment, legs_of
 from tests.ui.scenes import NOW, SCENES
 
 RUNNING = EXPERIMENTS[0]
@@ -94,3 +94,14 @@ def test_what_would_be_another_configuration_by_now_is_marked_and_told_before_a_
     body = start_words(RunPlan(view=view), SCENES["live"](NOW), NOW).body
     assert not isinstance(body, str)
     assert "1 of them would be another configuration" in " ".join(row.text for row in body(90))
+
+
+def test_a_paused_queue_is_not_said_to_be_done_at_an_hour() -> None:
+    waits = tuple(each for each in EXPERIMENTS if each.state is not ExperimentState.RUNNING)
+    paused = replace(FULL.settings, paused=True)
+    view = replace(FULL, experiments=waits, settings=paused, run=RunView(), eta=legs_of(waits))
+    text = head_rows(view, NOW, 120, UNICODE)[0].text
+    assert "all done" not in text
+    assert "to do: " in text
+    going_on = replace(view, settings=replace(paused, paused=False))
+    assert "all done in " in head_rows(going_on, NOW, 120, UNICODE)[0].text

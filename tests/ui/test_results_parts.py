@@ -21,6 +21,7 @@ from ddtui.ui.widgets.results_chart import ChartData, Kind, body_rows, chosen_kn
 from ddtui.ui.widgets.results_detail import detail_rows
 from ddtui.ui.widgets.results_live import LiveBench, best_at, live_rows
 from ddtui.ui.widgets.results_order import Order, arranged, sortable
+from ddtui.ui.widgets.results_table import ResultsTable
 from ddtui.ui.widgets.scatter import chart_rows, round_axis
 from tests.ui.results_world import HOST, RATES, campaign, cell, hostile, measured
 
@@ -238,6 +239,32 @@ def test_a_narrow_heat_map_says_what_it_leaves_out() -> None:
     text = text_of(heat_rows(found, 60, 12, UNICODE))
     assert "no room for 31 columns of larger values" in text
     assert strength(5.0, [5.0, 5.0]) in range(len(HEATS))
+
+
+def test_a_knob_that_varies_and_the_whole_title_go_before_a_wide_picture() -> None:
+    rows = [
+        measured(
+            budget,
+            4,
+            id=f"m{block}-{budget}",
+            configuration=f"c{block}-{budget}",
+            experiment="",
+            title=f"block_size 16 budget {budget} topk 4" if block == 16 else f"budget {budget}",
+            knobs={"budget": str(budget), "topk": "4", "block_size": str(block)},
+        )
+        for block, budget in ((8, 4), (8, 8), (16, 12))
+    ]
+    view = view_of((rows, []))
+    table = ResultsTable()
+    narrower = 0
+    for width in range(166, 300, 2):
+        kept, left_out, wide = table._columns(view, width, forest=True)
+        assert "block_size" in {each.title for each in kept}
+        whole = not left_out and "block_size 16 budget 12" in kept[0].texts
+        assert whole or wide == 21
+        narrower += whole and wide == 21
+    assert narrower
+    assert wide == 33
 
 
 # ---- the bench that runs now -----------------------------------------------------------------

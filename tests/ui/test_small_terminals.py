@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from tests.ui.control_keys import operating, shows, until
 from tests.ui.control_world import FakeControl, control_app
+from tests.ui.queue_world import StillQueue
 from tests.ui.results_world import GivenResults
 
 KEYS = {
@@ -38,3 +40,23 @@ async def test_the_list_of_themes_marks_the_one_in_force() -> None:
                 return
             await pilot.pause(0.02)
         raise AssertionError(picture)
+
+
+async def test_the_queue_in_a_terminal_that_is_too_small_shows_only_that() -> None:
+    async with operating("live", size=(80, 24), queue=StillQueue()) as operator:
+        await operator.press("5")
+        await until(operator, shows(operator, "budget 12 topk 4"))
+        await operator.pilot.resize_terminal(50, 14)
+        await until(operator, shows(operator, "terminal too small"))
+        assert "terminal too small" in operator.text().splitlines()[0]
+        assert "budget" not in operator.text()
+        await operator.pilot.resize_terminal(80, 24)
+        await until(operator, shows(operator, "budget 12 topk 4"))
+        assert "terminal too small" not in operator.text()
+        assert "q Quit" in operator.text()
+
+
+async def test_a_list_to_choose_from_says_its_keys() -> None:
+    async with operating("live", queue=StillQueue()) as operator:
+        await operator.press("5", "L")
+        await until(operator, shows(operator, "⏎ chooses  esc closes  * now"))

@@ -121,7 +121,8 @@ class QueueScreen(QueueEditing, ListScreen):
         self._fill()
         self.query_one(QueueDetailPanel).show(shown)
         idle = "queue.start" if self._desk.view.run.running else "queue.stop"
-        self.query_one(KeyBar).retitle({idle: ""})
+        paused = {"queue.pause": "Go on"} if self._desk.view.settings.paused else {}
+        self.query_one(KeyBar).retitle({idle: "", **paused})
         facts = plan_facts(shown)
         if facts != self._facts:
             self._facts = facts
@@ -135,7 +136,7 @@ class QueueScreen(QueueEditing, ListScreen):
     def _place(self) -> None:
         """Give each part the lines that it needs."""
         width, height = self.size.width, self.size.height
-        self.set_class(width < LEAST_WIDTH or height < LEAST_HEIGHT, "-small")
+        self._fold(small=width < LEAST_WIDTH or height < LEAST_HEIGHT)
         shown = self._shown
         if shown is None or self.has_class("-small"):
             return
@@ -151,6 +152,18 @@ class QueueScreen(QueueEditing, ListScreen):
         # What the table does not need is the details'.
         spare = min(body - len(self._desk.view.experiments) - 1, body * 3 // 4)
         detail.styles.height = "100%" if wide else max(6, body * 2 // 5, spare)
+
+    def _fold(self, *, small: bool) -> None:
+        """Show nothing but that the terminal is too small, or all again."""
+        if small == self.has_class("-small"):
+            return
+        self.set_class(small, "-small")
+        for each in self.children:  # what is shown by hand would go before the style
+            if small and not isinstance(each, TooSmall):
+                each.display = False
+            else:
+                each.styles.clear_rule("display")
+        self._lines = []
 
     def _place_change(self, shown: Shown, room: int) -> int:
         panel, view = self.query_one(ReconfigurationPanel), shown.reconfiguration

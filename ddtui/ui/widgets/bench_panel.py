@@ -71,4 +71,12 @@ def curve_rows(view: QueueView, shown: Shown, width: int, height: int) -> list[R
     if best is not None:
         title += f"   {shown.glyphs.stale_horizontal * 3} best so far"
     plot = Plot(title, curve, Scale(0.0, ceiling), Ink.THROUGHPUT, mark=best)
-    return growing(plot, (width, height), shown.glyphs)
+    return growing(plot, (width, height), shown.glyphs, expected=expected_seconds(view))
+
+
+def expected_seconds(view: QueueView) -> float:
+    """How long the cell under way is likely to take, of which the curve is; 0 where unknown."""
+    progress, left = view.run.progress, view.run.eta_seconds
+    if progress is None or left is None:
+        return 0.0
+    return (progress.elapsed + left) / max(1, progress.cells)

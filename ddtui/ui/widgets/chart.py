@@ -213,14 +213,25 @@ def charts(
     return out
 
 
-_GROWING_STEPS = (0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 60.0, 120.0)
-"""Seconds that one column of dots of a growing chart may stand for."""
+SPANS = (
+    *(10, 15, 20, 30, 45, 60, 90, 120, 180, 300, 450, 600, 900, 1_200, 1_800),
+    *(2_700, 3_600, 7_200, 14_400, 28_800),
+)
+"""Seconds that the axis of a growing chart may hold: it changes by steps, and seldom."""
 
 
-def growing(each: Plot, size: tuple[int, int], glyphs: Glyphs) -> list[Row]:
+def span_for(seconds: float) -> float:
+    """What an axis holds that must have room for so many seconds."""
+    return next((float(each) for each in SPANS if each >= seconds), seconds)
+
+
+def growing(
+    each: Plot, size: tuple[int, int], glyphs: Glyphs, *, expected: float = 0.0
+) -> list[Row]:
     """A chart that fills from the left as its figure goes on, from its first sample to now.
 
-    `size` as in `charts`; no rows where that is too little to read anything.
+    `size` as in `charts`; no rows where that is too little to read anything. `expected` is how
+    many seconds it is likely to take in all.
     """
     width, high = size[0], size[1] - 2
     if width < 16 or high < 2:
@@ -230,12 +241,12 @@ def growing(each: Plot, size: tuple[int, int], glyphs: Glyphs) -> list[Row]:
     cells = width - gutter
     times, values = each.history.times, each.history.values
     spent = times[-1] - times[0] if times else 0.0
-    fitting = (step for step in _GROWING_STEPS if step * cells * 2 > spent)
-    step = next(fitting, _GROWING_STEPS[-1])
+    whole = span_for(max(spent, expected))
+    step = whole / (cells * 2)
     columns = [math.nan] * (cells * 2)
     for at, value in zip(times, values, strict=True):
-        column = int((at - times[0]) / step)
-        if column < len(columns) and not columns[column] >= value:
+        column = min(len(columns) - 1, int((at - times[0]) / step))
+        if not columns[column] >= value:
             columns[column] = value
     for column in range(1, min(len(columns), int(spent / step))):
         if math.isnan(columns[column]):  # nothing was said for a moment
@@ -247,7 +258,6 @@ def growing(each: Plot, size: tuple[int, int], glyphs: Glyphs) -> list[Row]:
     for label, row in zip(labels, rows, strict=True):
         tick = glyphs.axis_tick if label else glyphs.axis
         out.append(Row(label.rjust(gutter - 1) + tick, Ink.AXIS).extend(row))
-    whole = step * cells * 2
     end = f"{whole:.0f} s" if whole < 120 else f"{whole / 60:.0f} m"
     out.append(Row(f"{' ' * gutter}0".ljust(width - len(end)) + end, Ink.AXIS))
     return out

@@ -73,7 +73,7 @@ def _absent_words(shown: Shown) -> str:
 def _source_words(figure: Figure | None, shown: Shown, *, short: bool) -> tuple[str, Ink]:
     """Where a figure comes from, and its age when that matters."""
     if figure is None:
-        return "idle" if shown.snapshot.engine.idle else "no source", Ink.DIM
+        return "idle" if shown.snapshot.engine.idle else "no figure yet", Ink.DIM
     age = figure.age(shown.now)
     note = f", {fmt.clean(figure.note)}" if figure.note else ""
     source = f"{fmt.clean(figure.source)}{note}"

@@ -124,8 +124,15 @@ def phase_row(phase: PhaseView, shown: Shown, width: int) -> Row:
     share = phase.fraction if running or failed else None
     percent = "" if share is None else f"{share * 100:.0f} %"
     row.add(" ").put(percent, 6, Ink.STRONG, right=True)
-    row.add("  ").put(_seconds(phase, shown), 23 if width >= 84 else 21, name_ink)
     notes = [fmt.clean(each) for each in (phase.source if running else "", phase.detail) if each]
+    spent, column = _seconds(phase, shown), 23 if width >= 84 else 21
+    room = width - row.width - 3
+    if column + len(", ".join(notes)) > room:  # how far it is matters more than by what
+        notes = notes[-1:]
+    if len(spent) + len(", ".join(notes)) > room:
+        spent = spent.partition(" of ")[0]
+    column = max(len(spent), min(column, room - len(", ".join(notes))))
+    row.add("  ").put(spent, column, name_ink)
     return row.add(" ").add(", ".join(notes), Ink.LABEL).cut(width)
 
 

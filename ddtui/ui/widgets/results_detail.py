@@ -76,7 +76,7 @@ def detail_rows(view: ResultsView, result: Result, width: int, glyphs: Glyphs) -
     if result.coding is not None:
         rows += _section("Coding tasks", _coding_rows(result, width, glyphs))
     if result.reproduce or result.left_out:
-        rows += _section("Again", _again_rows(result, width))
+        rows += _section("To measure it again", _again_rows(result, width))
     rows += _section("Provenance", _provenance_rows(result, width))
     if view.notes:
         rows += _section("What stands out in all results", note_rows(view.notes, width, glyphs))

@@ -11,17 +11,18 @@ from ddtui.experiments.grouping import cell_at
 from ddtui.experiments.intervals import usable
 from ddtui.experiments.results import ResultsView
 from ddtui.experiments.results import Row as Result
+from ddtui.experiments.svg_charts import nice_ticks
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row
 from ddtui.ui.queue_rows import progress_words
 from ddtui.ui.queue_source import QueueView
+from ddtui.ui.widgets.bench_panel import expected_seconds
+from ddtui.ui.widgets.chart import span_for
 from ddtui.ui.widgets.scatter import Axis, Field, beneath, names_beneath, names_beside, round_axis
 
 _LEAST_SECONDS = 30.0
-"""Seconds that the axis holds at least: a young curve must not jump about."""
-_SPANS = (30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 14_400)
-"""Seconds that the axis may hold: it grows by steps, and seldom."""
+"""Seconds that the axis holds where none are expected: a young curve must not jump about."""
 
 
 class LiveBench(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,6 +35,8 @@ class LiveBench(msgspec.Struct, frozen=True, kw_only=True):
     """How far it is, in words."""
     curve: History
     """Tokens per second of all streams, since the cell began."""
+    expected: float = 0.0
+    """Seconds that the cell is likely to take; 0 where that is not known."""
 
 
 def live_of(queue: QueueView | None) -> LiveBench | None:
@@ -46,6 +49,7 @@ def live_of(queue: QueueView | None) -> LiveBench | None:
         concurrency=progress.concurrency,
         doing=progress_words(progress),
         curve=queue.run.curve,
+        expected=span_for(expected_seconds(queue)),
     )
 
 
@@ -80,7 +84,7 @@ def live_rows(
     most = max([value for _, value in points] + ([best[0]] if best is not None else []))
     y = round_axis(0.0, most, max(2, min(8, lines // 3)))
     began = points[0][0]
-    x = _time_axis(points[-1][0] - began)
+    x = _time_axis(max(points[-1][0] - began, live.expected or _LEAST_SECONDS))
     names = names_beside(y, lines)
     gutter = max(map(len, names.values())) + 1
     area = Field(width - gutter, lines, ascii=glyphs.ascii)
@@ -106,10 +110,9 @@ def _head(live: LiveBench, now: float, best: tuple[float, Result] | None, width:
 
 
 def _time_axis(seconds: float) -> Axis:
-    seconds = max(seconds, _LEAST_SECONDS)
-    span = next((each for each in _SPANS if each >= seconds), math.ceil(seconds / 3_600) * 3_600)
-    ticks = tuple((span * part / 6, f"{span * part / 6:g}") for part in range(7))
-    return Axis(0.0, float(span), ticks)
+    span = span_for(seconds)
+    ticks = tuple((each, f"{each:g}") for each in nice_ticks(0.0, span, 6))
+    return Axis(0.0, span, ticks)
 
 
 def _draw(

@@ -35,8 +35,9 @@ VERDICT_INKS = {
     "baseline": Ink.TITLE,
 }
 _QUIET = frozenset({"±", "nodes used", "TTFT ms", "95 %", "load s", "work", "why"})
-_FOREST = 33
-"""Columns of the picture of the intervals: odd, so that it has a middle."""
+_FORESTS = (33, 21)
+"""Columns of the picture of the intervals, the widest that leaves room for all others: odd, so that
+it has a middle."""
 _FOREST_FROM = 170
 """Width from which there is room for it."""
 
@@ -85,7 +86,7 @@ class ResultsTable(Panel):
         self._data = TableData()
         self._top = 0
         self._room = 1
-        self._fitted: tuple[object, list[Column], list[str]] = ((), [], [])
+        self._fitted: tuple[object, list[Column], list[str], int] = ((), [], [], 0)
 
     @property
     def page(self) -> int:
@@ -123,8 +124,7 @@ class ResultsTable(Panel):
             drawing.note = _note(data, 1, 0) if data.of else Row()
             return drawing
         forest = _forest_scale(view) if width >= _FOREST_FROM else None
-        side = _FOREST + GAP if forest is not None else 0
-        columns, left_out = self._columns(view, width - 2 - side)
+        columns, left_out, wide = self._columns(view, width - 2, forest=forest is not None)
         foot = _foot(left_out, view)
         self._room = room = max(1, height - 1 - bool(foot))
         at = min(data.at, len(view.rows) - 1)
@@ -134,13 +134,13 @@ class ResultsTable(Panel):
         drawing.note = _note(data, self._top + 1, last)
         drawing.title.extend(_summary(view, width - drawing.note.width - 14))
         best = _best(view)
-        rows = [_heading(columns, data.order, forest)]
+        rows = [_heading(columns, data.order, forest, wide)]
         for index in range(self._top, last):
             mark = glyphs.running if index == at else " "
             row = Row(f"{mark} ", Ink.TITLE)
             _cells(row, columns, view, index, best=index == best)
             if forest is not None:
-                row.add(" " * GAP).extend(_forest(view.rows[index], forest, glyphs))
+                row.add(" " * GAP).extend(_forest(view.rows[index], forest, glyphs, wide))
             rows.append(row)
         rows += [Row()] * (height - len(rows) - 1)
         if foot:
@@ -148,13 +148,19 @@ class ResultsTable(Panel):
         drawing.rows = rows[:height]
         return drawing
 
-    def _columns(self, view: ResultsView, width: int) -> tuple[list[Column], list[str]]:
-        """The columns that fit: worked out once for a view and a width."""
-        key = (id(view), width)
+    def _columns(
+        self, view: ResultsView, width: int, *, forest: bool
+    ) -> tuple[list[Column], list[str], int]:
+        """What fits, what does not, and columns of the picture: worked out once for a view."""
+        key = (id(view), width, forest)
         if self._fitted[0] != key:
-            kept, left_out = fitted(columns_of(view), width)
-            self._fitted = (key, kept, left_out)
-        return self._fitted[1], self._fitted[2]
+            columns = columns_of(view)
+            for wide in _FORESTS if forest else (0,):
+                kept, left_out = fitted(columns, width - wide - (GAP if wide else 0))
+                self._fitted = (key, kept, left_out, wide)
+                if not left_out and kept[0].texts == columns[0].texts:
+                    break
+        return self._fitted[1:]
 
     def _render_all(self, shown: Shown, size: Size) -> list[Strip]:
         strips = super()._render_all(shown, size)
@@ -241,7 +247,7 @@ def _foot(left_out: Sequence[str], view: ResultsView) -> str:
     return "; ".join(parts)
 
 
-def _heading(columns: Sequence[Column], order: Order, forest: float | None) -> Row:
+def _heading(columns: Sequence[Column], order: Order, forest: float | None, wide: int) -> Row:
     row = Row("  ")
     for place, column in enumerate(columns):
         chosen = column.title == order.column
@@ -252,8 +258,8 @@ def _heading(columns: Sequence[Column], order: Order, forest: float | None) -> R
             row.add(" " * GAP)
     if forest is not None:
         left, right = f"-{forest * 100:g} %", f"+{forest * 100:g} %"
-        middle = "baseline".center(_FOREST)
-        line = left + middle[len(left) : _FOREST - len(right)] + right
+        middle = "baseline".center(wide)
+        line = left + middle[len(left) : wide - len(right)] + right
         row.add(" " * GAP).add(line, Ink.AXIS)
     return row
 
@@ -320,10 +326,10 @@ def _forest_scale(view: ResultsView) -> float | None:
     return next((each for each in (0.02, 0.05, 0.1, 0.2, 0.5) if max(far) <= each), 1.0)
 
 
-def _forest(result: Result, scale: float, glyphs: Glyphs) -> Row:
+def _forest(result: Result, scale: float, glyphs: Glyphs, wide: int) -> Row:
     """Where a ratio and its interval lie, the baseline in the middle."""
-    middle = _FOREST // 2
-    line: list[tuple[str, Ink]] = [(" ", Ink.AXIS)] * _FOREST
+    middle = wide // 2
+    line: list[tuple[str, Ink]] = [(" ", Ink.AXIS)] * wide
     line[middle] = (glyphs.axis, Ink.AXIS)
 
     def place(value: float) -> int:
