@@ -78,6 +78,10 @@ class Experiment(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds on the operator's clock, like the times below."""
     began: float | None = None
     ended: float | None = None
+    ended_as: int = 0
+    """Its place among what has ended: it grows from one end to the next, whatever the clocks say,
+    which can be set back, or be another machine's. 0 where it has not ended, or an older ddtui
+    ended it."""
     attempts: int = 0
     """How often it was begun."""
     configuration: str = ""

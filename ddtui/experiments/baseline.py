@@ -38,7 +38,10 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     launch: Launch
     """With its secrets: it is kept in the store only."""
     at: float
-    """Unix seconds when it was recorded: the queue's experiments began later."""
+    """Unix seconds when it was recorded."""
+    began_as: int = 0
+    """The queue's version then: what has ended as a later one is of this queue. 0 where an older
+    ddtui recorded it: then the times tell."""
     unit: str = ""
     left: Launch | None = None
     """What the unit was left in once all had ended or a run was stopped; None while the queue is
@@ -89,8 +92,13 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         """Whether an experiment that does not run is of this queue, and may still be done."""
         if experiment.state in WAITING:
             return True
-        ended_here = (experiment.ended or 0.0) >= self.at
-        return experiment.state in _MAY_BE_RETRIED and ended_here
+        return experiment.state in _MAY_BE_RETRIED and self.saw_end(experiment)
+
+    def saw_end(self, experiment: Experiment) -> bool:
+        """Whether an experiment has ended since this queue began."""
+        if self.began_as and experiment.ended_as:
+            return experiment.ended_as > self.began_as
+        return (experiment.ended or 0.0) >= self.at
 
 
 def baseline_of(settings: QueueSettings) -> Baseline | None:
@@ -190,6 +198,7 @@ class BaselineBook:
         found = Baseline(
             launch=launch,
             at=around.watching.clock(),
+            began_as=await self._queue.version(),
             unit=around.unit(),
             asked=(),
             moved=moved,

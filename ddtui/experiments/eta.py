@@ -115,6 +115,7 @@ def bench_estimate(
         each.ended - each.began
         for each in earlier
         if each.ended is not None
+        and each.ended > each.began  # else the clock was set back meanwhile
         and each.state is MeasurementState.COMPLETE
         and same_plan(each.plan, plan)
     ][:_PEERS]

@@ -11,7 +11,7 @@ from ddtui.control.journal import OnStep
 from ddtui.core.experiment import Experiment, ExperimentState, Leave
 from ddtui.core.launch import Launch, Plan, Request
 from ddtui.core.measurement import Cell, Measurement, MeasurementState
-from ddtui.experiments.baseline import Asking
+from ddtui.experiments.baseline import Asking, Baseline
 from ddtui.experiments.bringing import Bringing
 from ddtui.experiments.needs import Around
 from ddtui.experiments.running import Action, decide
@@ -36,7 +36,7 @@ def target(
     """
     done = sorted(
         (each for each in experiments if each.state is ExperimentState.DONE),
-        key=lambda each: each.ended or 0.0,
+        key=lambda each: (each.ended_as, each.ended or 0.0),
     )
     ran = [each for each in done if not each.reused]
     if leave == "last" and ran:
@@ -110,13 +110,13 @@ async def leave_in(
         await bringing.act(decision.action)
 
 
-async def done_since(around: Around, since: float) -> list[Experiment]:
+async def done_since(around: Around, base: Baseline) -> list[Experiment]:
     """Experiments that ended since a queue began, cleared ones too. Raises StoreError."""
     host = around.host
     everything = await asyncio.to_thread(
         around.queue.queue, host.name, simulated=host.simulated, cleared=True
     )
-    return [each for each in everything if (each.ended or 0.0) >= since]
+    return [each for each in everything if base.saw_end(each)]
 
 
 async def measurements_of(around: Around, experiments: Sequence[Experiment]) -> list[Measurement]:

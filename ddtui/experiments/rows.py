@@ -208,7 +208,7 @@ def failed_rows(around: Circumstances, failed: Sequence[Measurement]) -> Iterato
     queue = around.experiments
     used = {each.id for group in around.groups for each in experiments_of(group, queue)}
     latest: dict[str, Experiment] = {}
-    for each in sorted(queue, key=lambda each: each.ended or each.created):
+    for each in sorted(queue, key=lambda each: (each.ended_as, each.ended or each.created)):
         measured_after_all = each.id in used or each.configuration in known
         if each.state is ExperimentState.FAILED and not measured_after_all:
             latest[each.configuration or each.title] = each

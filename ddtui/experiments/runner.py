@@ -259,7 +259,7 @@ class Runner:
         if base is None:
             return "", ""  # nothing was run
         settings = await self._queue.settings()
-        ended = await done_since(self._around, base.at)
+        ended = await done_since(self._around, base)
         wanted = target(settings.leave, ended, await measurements_of(self._around, ended))
         trouble = again = await self._leave_in(wanted, base)
         if trouble and not self._stopping and wanted.request != Request():

@@ -34,6 +34,12 @@ class RunnersQueue:
             self._around.queue.change_settings, self._host, simulated=self._simulated, **to
         )
 
+    async def version(self) -> int:
+        """Grows with every change of it."""
+        return await asyncio.to_thread(
+            self._around.queue.version, self._host, simulated=self._simulated
+        )
+
     async def experiments(self, *, cleared: bool = False) -> list[Experiment]:
         """All of them; `cleared` ones on request."""
         return await asyncio.to_thread(

@@ -32,6 +32,7 @@ from ddtui.store.queue_rows import (
     save,
     settings_of,
     touch,
+    version_of,
     write_events,
 )
 from ddtui.store.tables import experiment_events as events
@@ -63,11 +64,8 @@ class Experiments:
 
     def version(self, host: str, *, simulated: bool) -> int:
         """A number that grows with every change of the host's queue, settings or measurements."""
-        query = select(queues.c.version).where(
-            queues.c.host == host, queues.c.simulated == simulated
-        )
         with self._reading("the queue") as connection:
-            return connection.scalar(query) or 0
+            return version_of(connection, host, simulated)
 
     def get(self, experiment_id: str) -> Experiment | None:
         """The experiment with this id; None where there is none that can be read."""
@@ -95,7 +93,8 @@ class Experiments:
         when = case((table.c.state.in_(ended), table.c.ended), else_=0.0)
         with self._reading("the queue") as connection:
             rows = connection.execute(query.order_by(group, when, *ORDER)).mappings().all()
-        return experiments_of(rows)
+        # Times only tell apart what an older ddtui ended: clocks can be set back.
+        return sorted(experiments_of(rows), key=lambda each: each.ended_as)
 
     def running(self, host: str, *, simulated: bool) -> list[Experiment]:
         """What runs, or was left running by a runner that died. At most one where all is well."""
@@ -189,6 +188,9 @@ class Experiments:
                     connection, now.host, now.simulated, place, without=experiment_id
                 )[0]
                 new = msgspec.structs.replace(new, position=position)
+            if (new.state in ENDED) != (now.state in ENDED):
+                number = version_of(connection, now.host, now.simulated)
+                new = msgspec.structs.replace(new, ended_as=number if new.state in ENDED else 0)
             save(connection, new)
             write_events(connection, [] if event is None else [event])
         return new
@@ -346,7 +348,8 @@ def end_in(connection: Connection, experiment: Experiment, *, who: str, at: floa
     now = locked(connection, experiment.id, _RUNNING, runner=who)
     own = {name: getattr(experiment, name) for name in RUNNERS_OWN}
     own["ended"] = at if experiment.ended is None else experiment.ended
-    new = msgspec.structs.replace(now, step="", cancel=False, **own)
+    number = version_of(connection, now.host, now.simulated)
+    new = msgspec.structs.replace(now, step="", cancel=False, ended_as=number, **own)
     save(connection, new)
     detail = "" if new.cause is None else str(new.cause.get("title", ""))
     write_events(connection, [QueueEvent(new.id, at, who, new.state.value, detail)])

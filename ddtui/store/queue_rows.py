@@ -40,6 +40,12 @@ def touch(connection: Connection, host: str, simulated: bool) -> None:
         connection.execute(count)
 
 
+def version_of(connection: Connection, host: str, simulated: bool) -> int:
+    """How many changes were counted; 0 for a queue that was never used."""
+    this = (queues.c.host == host, queues.c.simulated == simulated)
+    return connection.scalar(select(queues.c.version).where(*this)) or 0
+
+
 def lock(connection: Connection, host: str, simulated: bool) -> None:
     """Be the only one to change the host's queue, without changing it yet."""
     this = (queues.c.host == host, queues.c.simulated == simulated)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
 import pytest
 
 from ddtui.core.experiment import Experiment, ExperimentState
-from ddtui.core.launch import Request
+from ddtui.core.launch import Launch, Request
 from ddtui.core.measurement import MeasurementState
-from ddtui.experiments.baseline import BaselineBook, baseline_of
+from ddtui.experiments.baseline import Baseline, BaselineBook, baseline_of
 from ddtui.experiments.queue import Queue
 from ddtui.experiments.runners_queue import RunnersQueue
 from tests.support.run_stories import PLAN, Told, at, settings, states, when
@@ -69,6 +70,50 @@ def test_the_best_is_that_of_the_whole_queue(told: Told) -> None:
         assert ending.left == "the best one, a"
 
     assert told(story).block() == 16
+
+
+@pytest.mark.parametrize(("leave", "block"), [("best", 16), ("last", 12)])
+def test_a_clock_that_is_set_back_takes_nothing_off_the_queue(
+    told: Told, monkeypatch: pytest.MonkeyPatch, leave: str, block: int
+) -> None:
+    async def story(world: RunWorld) -> None:
+        settings(world, leave=leave)
+        world.add("a", PLAN, block=16)
+        world.add("b", PLAN, block=12)
+        right, wrong = world.watched.clock, 0.0
+        monkeypatch.setattr(world.watched, "clock", lambda: right() - wrong)
+
+        def back() -> None:
+            nonlocal wrong
+            wrong += 3600.0
+
+        when(world, lambda event: event.what == "taken up", back)
+        await world.runner().run()
+        ended = world.kept.experiments.queue(world.host.name, simulated=False)
+        assert [each.title for each in ended] == ["a", "b"]
+
+    assert told(story).block() == block
+
+
+def test_what_failed_before_a_clock_was_set_forward_is_of_an_earlier_queue() -> None:
+    """Or on another machine, whose clock is ahead."""
+    failed = Experiment(
+        id="a", host="box", title="a", request=LENGTH, state=ExperimentState.FAILED,
+        ended=2000.0, ended_as=7,
+    )  # fmt: skip
+    base = Baseline(launch=Launch(()), at=1000.0, began_as=9)
+    assert not base.may_do_yet(failed)
+    assert base.may_do_yet(msgspec.structs.replace(failed, ended=500.0, ended_as=10))
+
+
+def test_what_an_older_ddtui_kept_is_told_by_its_times() -> None:
+    failed = Experiment(
+        id="a", host="box", title="a", request=LENGTH, state=ExperimentState.FAILED, ended=2000.0
+    )
+    assert Baseline(launch=Launch(()), at=1000.0, began_as=9).may_do_yet(failed)
+    assert not Baseline(launch=Launch(()), at=3000.0, began_as=9).may_do_yet(failed)
+    known = msgspec.structs.replace(failed, ended_as=7)
+    assert not Baseline(launch=Launch(()), at=3000.0).may_do_yet(known)
 
 
 def test_a_run_of_nothing_but_what_is_held_does_nothing(told: Told) -> None:

@@ -192,6 +192,29 @@ def test_what_runs_comes_first_and_what_ended_last(store: Store) -> None:
     assert ids(store) == "bdca"
 
 
+def test_what_ended_is_in_the_order_of_its_ends_whatever_the_clocks_say(store: Store) -> None:
+    store.experiments.put([experiment(name) for name in "abc"])
+    queue = store.experiments
+    for name, at in (("a", 9.0), ("b", 5.0)):
+        claim(store)
+        done = msgspec.structs.replace(experiment(name), state=ExperimentState.DONE)
+        queue.end(done, who="runner", at=at)
+    queue.change("c", {ExperimentState.PENDING}, state=ExperimentState.CANCELLED, ended=1.0)
+    assert ids(store) == "abc"
+    numbers = [each.ended_as for each in queue.queue("ct200", simulated=False)]
+    assert numbers == sorted(set(numbers))
+    assert numbers[0] > 0
+
+    def cleared() -> list[int]:
+        found = queue.queue("ct200", simulated=False, cleared=True)
+        return [each.ended_as for each in found]
+
+    queue.clear("ct200", simulated=False, who="", at=0.0, only=None)
+    assert cleared() == numbers
+    queue.change("a", {ExperimentState.DONE}, state=ExperimentState.PENDING, ended=None)
+    assert cleared() == [0, *numbers[1:]]
+
+
 # ---- states -------------------------------------------------------------------------------------
 
 
