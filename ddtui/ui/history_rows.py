@@ -13,10 +13,12 @@ from ddtui.ui.plan_rows import change_rows
 from ddtui.ui.source import ReconfigurationView, StepStatus
 from ddtui.ui.widgets.reconfiguration import proof_rows
 
-_WHEN, _ENDED, _TOOK = 16, 13, 10
+_WHEN, _ENDED, _TOOK = 19, 13, 9
 _MOST_WHO, _LEAST_WHO = 16, 6
 _MOST_WHAT = 48
 _YEAR = len("2026-")
+_SECONDS = len(":07")
+"""Of the time, which has them where there is room for who it was."""
 _GAP = "  "
 _CHANGES = 24
 """Cells from which what was changed has a column."""
@@ -44,7 +46,7 @@ def widths(listed: Sequence[ReconfigurationView], width: int) -> Widths:
     room += _YEAR
     told = max((len(_told(each)) for each in listed), default=4)
     if room < 2 * _MOST_WHO:  # who it was is in the details
-        return Widths(max(10, room + len(_GAP)), 0, False)
+        return Widths(max(10, room + len(_GAP) + _SECONDS), 0, False)
     who = max(_LEAST_WHO, min(who, room - told))
     return Widths(max(10, min(told, room - who)), who, False)
 
@@ -61,7 +63,7 @@ def line(
     columns = columns or widths([view], width)
     row = _columns(
         columns,
-        fmt.date(view.began),
+        fmt.date(view.began, seconds=bool(columns.who)),
         view.who,
         view.title if columns.changes else _told(view),
         ", ".join(map(_short, view.changes)),
@@ -76,7 +78,8 @@ def _columns(
 ) -> Row:
     """The columns in their order."""
     year = 0 if columns.changes else _YEAR
-    row = Row().put(when[year:] if when[0].isdecimal() else when, _WHEN - year).add(_GAP)
+    room = _WHEN - year - (0 if columns.who else _SECONDS)
+    row = Row().put(when[year:] if when[0].isdecimal() else when, room).add(_GAP)
     row.put(ended, _ENDED).add(_GAP).put(took, _TOOK).add(_GAP)
     row.put(what, columns.what)
     if columns.who:

@@ -141,6 +141,7 @@ def _plan_rows(each: Experiment, width: int) -> list[Row]:
     rows = [Row(plan_words(each) if each.plan.name or own else "the default plan")]
     for name, value in own.items():
         text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+        text = ("no", "yes")[value] if isinstance(value, bool) else text
         rows.append(Row().put(name, 18, Ink.LABEL).add(text).cut(width))
     return rows
 

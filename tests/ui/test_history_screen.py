@@ -18,7 +18,7 @@ from tests.ui.control_world import (
     plan_of,
     rolled_back,
 )
-from tests.ui.scenes import HOSTILE
+from tests.ui.scenes import HOSTILE, NOW
 
 
 def with_history() -> FakeControl:
@@ -101,6 +101,13 @@ def test_a_line_fills_its_width_and_says_how_it_ended(width: int) -> None:
         assert (view.ending or "not ended") in words
         if width >= 74:
             assert view.title in words
+
+
+@pytest.mark.parametrize("width", [76, 194])
+def test_changes_of_one_minute_are_told_apart_by_their_seconds(width: int) -> None:
+    one = replace(rolled_back(), began=NOW - 7)
+    other = replace(one, began=NOW - 19)
+    assert line(one, width, UNICODE).split("  ")[0] != line(other, width, UNICODE).split("  ")[0]
 
 
 @pytest.mark.parametrize("width", [74, 114])

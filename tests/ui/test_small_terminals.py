@@ -59,4 +59,4 @@ async def test_the_queue_in_a_terminal_that_is_too_small_shows_only_that() -> No
 async def test_a_list_to_choose_from_says_its_keys() -> None:
     async with operating("live", queue=StillQueue()) as operator:
         await operator.press("5", "L")
-        await until(operator, shows(operator, "⏎ chooses  esc closes  * now"))
+        await until(operator, shows(operator, "⏎ chooses  esc closes  * chosen"))

@@ -77,7 +77,7 @@ class ChoiceScreen(Modal[str | None]):
         options.styles.max_width = max(_WIDTH, min(_WIDEST, widest + notes + 9))
         options.border_title = Content(f" {self._heading} ")
         ids = [each.id for each in self._choices]
-        now = "  * now" if self._chosen in ids else ""
+        now = "  * chosen" if self._chosen in ids else ""
         options.border_subtitle = Content(f" ⏎ chooses  esc closes{now} ")
         options.highlighted = ids.index(self._chosen) if self._chosen in ids else 0
         yield options

@@ -155,11 +155,13 @@ class ResultsTable(Panel):
         key = (id(view), width, forest)
         if self._fitted[0] != key:
             columns = columns_of(view)
-            for wide in _FORESTS if forest else (0,):
-                kept, left_out = fitted(columns, width - wide - (GAP if wide else 0))
-                self._fitted = (key, kept, left_out, wide)
-                if not left_out and kept[0].texts == columns[0].texts:
-                    break
+            fits = [
+                (*fitted(columns, width - wide - (GAP if wide else 0)), wide)
+                for wide in (_FORESTS if forest else (0,))
+            ]
+            # The widest beside which no less is told than beside the narrowest.
+            kept, left_out, wide = next(each for each in fits if each[:2] == fits[-1][:2])
+            self._fitted = (key, kept, left_out, wide)
         return self._fitted[1:]
 
     def _render_all(self, shown: Shown, size: Size) -> list[Strip]:
