@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from ddtui.control.controller import Controller, Policy
     from ddtui.core.change_record import ChangeRecord
     from ddtui.core.launch import Plan, Request
+    from ddtui.hosts.base import HostError
+    from ddtui.store import StoreError
 
 
 class RollbackPolicy(enum.StrEnum):
@@ -49,6 +51,21 @@ WaitOption = Annotated[
     typer.Option("--wait/--no-wait", help="Wait for the proof, or only until the engine starts."),
 ]
 _Doing = Callable[["Watched", "Controller"], Awaitable["ChangeRecord | None"]]
+_FORBIDDEN = "a check forbids it"
+_UNCONFIRMED = "nobody has confirmed it"
+_NOTHING_TO_CHANGE = "nothing to change: the unit is configured like this already"
+
+
+class _NotBegun(Exception):
+    """A change that is not begun, all of it told on standard error already."""
+
+    def __init__(
+        self, why: str, plan: Plan | None = None, code: ExitCode = ExitCode.BLOCKED
+    ) -> None:
+        super().__init__(why)
+        self.why = why
+        self.plan = plan
+        self.code = code
 
 
 # The verb's options are its parameters.
@@ -105,7 +122,7 @@ def apply(  # noqa: PLR0913, PLR0917
             if plan.restart_only:
                 say("nothing is to be written, and the engine is restarted")
             if not await confirmed(source, "restart" if plan.restart_only else "apply", yes):
-                raise typer.Exit(ExitCode.BLOCKED)
+                raise _NotBegun(_UNCONFIRMED, plan)
             # Kept with the change, so that whoever resumes it does as was wanted here.
             policy: Policy = "always" if yes and rollback is RollbackPolicy.ASK else rollback.value
             return await carried(
@@ -118,17 +135,17 @@ def apply(  # noqa: PLR0913, PLR0917
 async def _plan(
     control: Controller, request: Request, *, dry_run: bool, as_json: bool
 ) -> Plan | None:
-    """The plan, shown; None where there is nothing to do. Exits for one that is blocked."""
+    """The plan, shown; None on a dry run. Raises _NotBegun where there is nothing to do."""
     plan = await control.plan(request, rights=True)
     _show(plan, as_json=as_json and dry_run)
-    if plan.blocked:
-        raise typer.Exit(ExitCode.BLOCKED)
     if dry_run:
-        _say_dry(plan, as_json=as_json)
+        _end_dry(plan, as_json=as_json)
         return None
+    if plan.blocked:
+        raise _NotBegun(_FORBIDDEN, plan)
     if not plan.changes and not plan.restart_due:
-        say("nothing to change: the unit is configured like this already")
-        return None
+        say(_NOTHING_TO_CHANGE)
+        raise _NotBegun(_NOTHING_TO_CHANGE, plan, ExitCode.OK)
     return plan
 
 
@@ -152,7 +169,7 @@ def restart(
 
         await control.check_rights()
         if not await confirmed(source, "restart", yes):
-            raise typer.Exit(ExitCode.BLOCKED)
+            raise _NotBegun(_UNCONFIRMED)
         asked = asked_on_terminal(yes, end_orphans)
         return await carried(lambda heard: control.restart(heard, asked=asked), wait=wait)
 
@@ -188,13 +205,13 @@ def rollback(  # noqa: PLR0913, PLR0917
 
         plan = await control.rollback_plan(force=force)
         _show(plan, as_json=as_json and dry_run)
-        if plan.blocked:
-            raise typer.Exit(ExitCode.BLOCKED)
         if dry_run:
-            _say_dry(plan, as_json=as_json)
+            _end_dry(plan, as_json=as_json)
             return None
+        if plan.blocked:
+            raise _NotBegun(_FORBIDDEN, plan)
         if not await confirmed(source, "rollback", yes, to=plan.back_to.partition(" (")[0]):
-            raise typer.Exit(ExitCode.BLOCKED)
+            raise _NotBegun(_UNCONFIRMED, plan)
         asked = asked_on_terminal(yes, end_orphans)
         return await carried(
             lambda heard: control.rollback(heard, asked=asked, force=force), wait=wait
@@ -269,10 +286,12 @@ def _show(plan: Plan, *, as_json: bool) -> None:
         say("\n".join(plan_lines(plan, Paint())))
 
 
-def _say_dry(plan: Plan, *, as_json: bool) -> None:
-    """Silence would not tell a check that found nothing from none."""
+def _end_dry(plan: Plan, *, as_json: bool) -> None:
+    """Silence would not tell a check that found nothing from none. Exits for a blocked plan."""
     from ddtui.core.launch import Level
 
+    if plan.blocked:
+        raise typer.Exit(ExitCode.BLOCKED)
     warnings = sum(each.level is Level.WARNING for each in plan.findings)
     found = "the checks find nothing wrong"
     if warnings:
@@ -285,8 +304,8 @@ def _say_dry(plan: Plan, *, as_json: bool) -> None:
 
 
 def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_json: bool) -> None:
-    from ddtui.cli.change_report import record_lines, record_report
-    from ddtui.cli.changing import StartedOnly, changing, exit_code_of
+    from ddtui.cli.change_report import not_begun, record_lines, record_report
+    from ddtui.cli.changing import StartedOnly, changing, exit_code_of, terminated_as_interrupted
     from ddtui.hosts.base import HostError
     from ddtui.store import StoreError
 
@@ -294,9 +313,10 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
     under_way: list[Controller] = []
 
     async def doing() -> ChangeRecord | None:
-        async with changing(options, host, overrides) as (source, control):
-            under_way.append(control)
-            return await work(source, control)
+        with terminated_as_interrupted():
+            async with changing(options, host, overrides) as (source, control):
+                under_way.append(control)
+                return await work(source, control)
 
     try:
         record = asyncio.run(doing())
@@ -305,13 +325,15 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
         if as_json:
             emit_json(record_report(started.record))
         raise typer.Exit(ExitCode.STARTED) from None
+    except _NotBegun as refused:
+        if as_json:
+            emit_json(not_begun(refused.why, plan=refused.plan))
+        raise typer.Exit(refused.code) from None
     except KeyboardInterrupt:
-        _tell_how_to_go_on(host, under_way)
+        _tell_what_is_left(host, under_way, as_json=as_json)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except (HostError, StoreError):
-        record = under_way[0].running if under_way else None
-        if record is not None and not record.ending:
-            _tell_how_to_go_on(host, under_way)
+    except (HostError, StoreError) as error:
+        _tell_what_is_left(host, under_way, as_json=as_json, error=error)
         raise
     if record is None:
         return
@@ -323,12 +345,32 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
         raise typer.Exit(code)
 
 
-def _tell_how_to_go_on(host: str, under_way: list[Controller]) -> None:
-    """After Ctrl+C: what was told to the host goes on there, and what is left to do."""
+def _tell_what_is_left(
+    host: str,
+    under_way: list[Controller],
+    *,
+    as_json: bool,
+    error: HostError | StoreError | None = None,
+) -> None:
+    """After Ctrl+C or SIGTERM, and where it could not go on: what is done, and how to go on."""
+    from ddtui.cli.change_report import not_begun, record_report
+
     record = under_way[0].running if under_way else None
-    if record is None or record.ending:
+    if record is not None and not record.ending:
+        _tell_how_to_go_on(host, record)
+    elif error is None:
         say("interrupted; nothing was changed" if record is None else "interrupted")
+    if not as_json:
         return
+    why = "interrupted" if error is None else getattr(error, "what", str(error))
+    if record is None:
+        emit_json(not_begun(why, getattr(error, "remedy", "")))
+    else:
+        emit_json({**record_report(record), "why": clean(why)})
+
+
+def _tell_how_to_go_on(host: str, record: ChangeRecord) -> None:
+    """What was told to the host goes on there."""
     step = record.steps[-1].step if record.steps else "planned"
     say(
         f"interrupted while {clean(record.unit)} was at the step '{step}': it is left as it is now,"

@@ -66,6 +66,12 @@ def plan_report(plan: Plan) -> dict[str, Any]:
     }
 
 
+def not_begun(why: str, remedy: str = "", *, plan: Plan | None = None) -> dict[str, Any]:
+    """A change that was not begun, for JSON: why, and its plan where there is one."""
+    told = {"ending": "not begun", "why": clean(why), "remedy": remedy}
+    return told if plan is None else {**told, **plan_report(plan)}
+
+
 def record_lines(record: ChangeRecord, paint: Paint) -> Iterator[str]:
     """How a change ended: each change proved or not, the cause, the time of each step."""
     seconds = (record.ended or record.began) - record.began

@@ -80,6 +80,9 @@ async def changing(
         await asyncio.to_thread(store.close)
 
 
+_HANGUP = "hung up: the change goes on to its end; `ddtui history HOST` tells how it ended"
+
+
 class Narration:
     """Tells the steps on standard error, each with its time since the begin."""
 
@@ -147,7 +150,7 @@ async def carried(
 
 @contextmanager
 def hangups_unheard() -> Iterator[None]:
-    """Have SIGHUP do nothing: half a change is worse than one that nobody watches.
+    """Have SIGHUP end nothing: half a change is worse than one that nobody watches.
 
     It is no SIG_IGN, which programs that are started would have too.
     """
@@ -155,11 +158,32 @@ def hangups_unheard() -> Iterator[None]:
         yield
         return
     loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGHUP, lambda: None)
+    loop.add_signal_handler(signal.SIGHUP, say, _HANGUP)
     try:
         yield
     finally:
         loop.remove_signal_handler(signal.SIGHUP)
+
+
+@contextmanager
+def terminated_as_interrupted() -> Iterator[None]:
+    """Have SIGTERM end the present task as Ctrl+C does. Raises KeyboardInterrupt."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    terminated: list[bool] = []
+
+    def end() -> None:
+        if task is not None and not terminated:
+            terminated.append(task.cancel())
+
+    loop.add_signal_handler(signal.SIGTERM, end)
+    try:
+        yield
+    except asyncio.CancelledError:
+        if terminated:
+            raise KeyboardInterrupt from None
+        raise
+    finally:
+        loop.remove_signal_handler(signal.SIGTERM)
 
 
 async def _carried(

@@ -34,7 +34,8 @@ class ExitCode(enum.IntEnum):
     STARTED = 10, "`--no-wait`: the engine was told to start, and nothing is proved yet"
     INTERRUPTED = (
         130,
-        "ended by Ctrl+C; a change goes on where the host is: `--resume`; a queue: `ddtui run`",
+        "ended by Ctrl+C or SIGTERM; a change goes on where the host is: `--resume`; a queue:"
+        " `ddtui run`",
     )
     READER_GONE = (
         141,
