@@ -35,6 +35,8 @@ class Sockets(msgspec.Struct, frozen=True):
     unreadable: int = 0
     others: dict[int, tuple[int, str]] = msgspec.field(default_factory=dict)
     """Pid and name of any process by inode."""
+    configured: int | None = None
+    """The user that the unit is started as, where its processes are hidden."""
 
 
 def parse_sockets(text: str) -> Sockets:
@@ -43,6 +45,7 @@ def parse_sockets(text: str) -> Sockets:
     held: dict[int, int] = {}
     others: dict[int, tuple[int, str]] = {}
     uids: set[int] = set()
+    configured: int | None = None
     counts = {"readable": 0, "unreadable": 0}
     for line in text.splitlines():
         words = line.split(" ", 3)
@@ -56,12 +59,20 @@ def parse_sockets(text: str) -> Sockets:
                 counts[access] += 1
                 if (number := bounded_int(uid)) is not None:
                     uids.add(number)
+            case ["@unit", uid, *_]:
+                configured = 0 if uid == "[not" else bounded_int(uid)  # `[not set]`: root
             case ["@other", _, _, name] if len(numbers) == 2:
                 others[numbers[1]] = (numbers[0], safe_text(name, 40))
             case _:
                 pass
     return Sockets(
-        listening, held, frozenset(uids), counts["readable"], counts["unreadable"], others
+        listening,
+        held,
+        frozenset(uids),
+        counts["readable"],
+        counts["unreadable"],
+        others,
+        configured,
     )
 
 
@@ -80,18 +91,27 @@ def owner_of(
         return ListenerOwner.UNKNOWN, None, "the unit starts a container: its sockets are not seen"
     if sockets.readable and not sockets.unreadable:
         return ListenerOwner.FOREIGN, *_foreign(named, "no process of the unit has the socket")
-    if sockets.unreadable:
-        users = set(sockets.listening.values())
-        if users & sockets.uids:
-            return ListenerOwner.SAME_USER, None, "a process of the unit's user has the socket"
-        if sockets.uids:
-            user = min(users)
-            return ListenerOwner.FOREIGN, *_foreign(
-                named, f"user {user} has it, not the unit's user"
-            )
+    if sockets.unreadable and (found := _by_user(sockets, named)) is not None:
+        return found
     if named:
         return ListenerOwner.FOREIGN, *_foreign(named, "the unit has no processes")
     return ListenerOwner.UNKNOWN, None, "its owner cannot be seen"
+
+
+def _by_user(
+    sockets: Sockets, named: list[tuple[int, str]]
+) -> tuple[ListenerOwner, int | None, str] | None:
+    """Who holds the port by its socket's user; None where that does not tell."""
+    users = set(sockets.listening.values())
+    if users & sockets.uids:
+        return ListenerOwner.SAME_USER, None, "a process of the unit's user has the socket"
+    if not sockets.uids and sockets.configured in users:
+        return ListenerOwner.SAME_USER, None, "the user that the unit runs as has the socket"
+    # What is started as root may become another user: that speaks against nobody.
+    if sockets.uids or sockets.configured:
+        why = f"user {min(users)} has it, not the unit's user"
+        return ListenerOwner.FOREIGN, *_foreign(named, why)
+    return None
 
 
 def _foreign(named: list[tuple[int, str]], why: str) -> tuple[int | None, str]:
@@ -104,9 +124,10 @@ def _foreign(named: list[tuple[int, str]], why: str) -> tuple[int | None, str]:
 class ListenerCollector:
     """Looks at the port every 2 s until the unit has it, then every 10 s."""
 
-    def __init__(self, observed: Observed, context: Context) -> None:
+    def __init__(self, observed: Observed, context: Context, scope: str = "system") -> None:
         self._observed = observed
         self._context = context
+        self._is_system = scope == "system"
         self._named_for: frozenset[int] = frozenset()
         self._named_at = 0.0
         self._others: dict[int, tuple[int, str]] = {}
@@ -153,7 +174,8 @@ class ListenerCollector:
     async def _ask(self, host: Host, port: int, name: str) -> Sockets:
         observed = self._observed
         main = str(observed.unit.main_pid if observed.unit is not None else 0)
-        answer = await host.run(LISTENER, str(port), observed.control_group, name, main)
+        unit = observed.unit_name or "" if self._is_system else ""
+        answer = await host.run(LISTENER, str(port), observed.control_group, name, main, unit)
         text = answer.stdout.decode("utf-8", "replace")
         if "@end" not in text:
             said = safe_text(answer.stderr.decode("utf-8", "replace"), 200)

@@ -45,7 +45,7 @@ def collectors_for(
         UnitCollector(settings, engine, observed, context),
         *machine,
         JournalCollector(settings, observed, context),
-        ListenerCollector(observed, context),
+        ListenerCollector(observed, context, settings.scope),
         EngineHttpCollector(settings, engine, observed, context),
         CheckpointCollector(settings, engine, observed, context),
     ]

@@ -352,17 +352,20 @@ if [ -n "$inodes" ] && [ "$main" != 0 ]; then
     [ ! -d "/proc/$main" ] || pids+=("$main" "${lines[@]}") ;;
   esac
 fi
-folders=()
+folders=() unseen=
 for pid in "${pids[@]}"; do
   uid=
   while read -r key value _; do
     [ "$key" != Uid: ] || uid=$value
   done 2>/dev/null < "/proc/$pid/status"
+  [ -n "$uid" ] || unseen=$5
   if [ -r "/proc/$pid/fd" ]; then
     echo "@process $pid ${uid:--} readable"; folders+=("/proc/$pid/fd")
   else echo "@process $pid ${uid:--} unreadable"
   fi
 done
+# of processes that /proc hides the service manager still tells the user
+[ -z "$unseen" ] || echo "@unit $(systemctl show -p UID --value -- "$unseen" 2>/dev/null)"
 holders() {
   find "$@" -maxdepth 1 -lname 'socket:*' -printf '%h %l\\n' 2>/dev/null |
   while read -r folder link; do
@@ -382,9 +385,10 @@ echo "@end"
 """,
 )
 """Arguments: port, the unit's control group or empty, `name` to look for the holder among all
-processes (dear on a busy host; ask once), the main process's pid or 0. One shot: `@socket UID
-INODE` for each listening socket of the port, `@process PID UID readable|unreadable` for each of the
-unit's processes, `@holds PID INODE` for those that hold one, `@other PID INODE NAME` for any."""
+processes (dear on a busy host; ask once), the main process's pid or 0, the system unit or empty.
+One shot: `@socket UID INODE` for each listening socket of the port, `@process PID UID
+readable|unreadable` for each of the unit's processes, `@unit UID` where one of them is hidden,
+`@holds PID INODE` for those that hold one, `@other PID INODE NAME` for any."""
 
 CHECKPOINT = Program(
     "ddtui:checkpoint",

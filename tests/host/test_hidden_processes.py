@@ -10,7 +10,7 @@ import pytest
 from ddtui.core.launch import Request
 from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict
 from tests.host.changing import SUDOERS, changer, grant
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command, wait_until
 from tests.host.watching import Watcher
 
 UNIT = "llm-hidden.service"
@@ -39,8 +39,8 @@ def flag(host: GpuHost) -> str:
     return words[words.index(f"--{BLOCK}") + 1]
 
 
-def port_owner(snapshot: Snapshot) -> Verdict:
-    return {each.name: each.verdict for each in snapshot.readiness.evidence}["port owner"]
+def port_owner(snapshot: Snapshot) -> Verdict | None:
+    return {each.name: each.verdict for each in snapshot.readiness.evidence}.get("port owner")
 
 
 async def test_a_unit_with_a_login_session_is_proved_and_changed(
@@ -63,7 +63,7 @@ async def test_a_unit_with_a_login_session_is_proved_and_changed(
         assert flag(host) == "8"
 
 
-@pytest.mark.parametrize("user", ["ops", ""])
+@pytest.mark.parametrize("user", ["ops", "dev", ""])
 async def test_a_host_that_hides_processes(
     hidden: GpuHost, watcher: Watcher, tmp_path: Path, user: str
 ) -> None:
@@ -71,11 +71,22 @@ async def test_a_host_that_hides_processes(
     hidden.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user=user)
     async with changer(watcher, UNIT, tmp_path) as ops:
         ready = await ops.watching.until_state(ReadinessState.READY)
-        # Of another user's processes not even that is seen: whose they are.
-        assert port_owner(ready) is (Verdict.PROVED if user else Verdict.MISSING)
+        # Of another user's processes systemd still tells whose they are.
+        assert port_owner(ready) is (Verdict.PROVED if user == "ops" else Verdict.CONSISTENT)
         record = await ops.apply(request=Request(flags={BLOCK: 16}))
         assert (record.ending, flag(hidden)) == ("in force", "16")
         assert not [each for each in record.evidence if each["verdict"] == "against"]
+
+
+async def test_a_stranger_with_the_port_of_a_hidden_unit(hidden: GpuHost, watcher: Watcher) -> None:
+    """It answers as an engine does; its user is not the unit's."""
+    other = engine_command(*DFLASH, load_seconds=0.5)
+    with hidden.unit("llm-stranger.service", other):
+        watching = await watcher.watch(UNIT, "ops")
+        wait_until(lambda: hidden.sh("ss -Hltn sport = :30000"), 30)
+        hidden.install_unit(UNIT, engine_command(*DFLASH, load_seconds=600.0), user="dev")
+        seen = await watching.until(lambda known: port_owner(known) is Verdict.AGAINST)
+        assert seen.readiness.state is not ReadinessState.READY
 
 
 async def test_a_port_that_is_held_unseen_is_told_before_anything_stops(

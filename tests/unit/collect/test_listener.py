@@ -36,6 +36,11 @@ def test_lines() -> None:
     )
 
 
+@pytest.mark.parametrize(("told", "user"), [("1501", 1501), ("[not set]", 0), ("", None)])
+def test_the_user_of_a_hidden_unit(told: str, user: int | None) -> None:
+    assert parse_sockets(f"@unit {told}\n@end").configured == user
+
+
 def test_names_are_redacted_and_numbers_bounded() -> None:
     long = "9" * 5000
     sockets = parse_sockets(
@@ -54,6 +59,10 @@ def test_names_are_redacted_and_numbers_bounded() -> None:
         (Sockets({7: 5}, {}, frozenset({5}), 0, 2), ListenerOwner.SAME_USER, None),
         (Sockets({7: 6}, {}, frozenset({5}), 0, 2), ListenerOwner.FOREIGN, None),
         (Sockets({7: 6}, {}, frozenset(), 0, 2), ListenerOwner.UNKNOWN, None),
+        # hidden processes: the unit's own User= tells
+        (Sockets({7: 6}, unreadable=2, configured=6), ListenerOwner.SAME_USER, None),
+        (Sockets({7: 6}, unreadable=2, configured=5), ListenerOwner.FOREIGN, None),
+        (Sockets({7: 6}, unreadable=2, configured=0), ListenerOwner.UNKNOWN, None),
         (Sockets({7: 6}), ListenerOwner.UNKNOWN, None),
         (Sockets({7: 6}, others={7: (3, "nginx")}), ListenerOwner.FOREIGN, 3),
         # IPv4 and IPv6: one of the unit's is enough
@@ -74,7 +83,7 @@ def test_a_containers_sockets_are_not_seen() -> None:
 async def test_a_foreign_holder_is_named_and_that_is_asked_once(
     host: FakeHost, recorder: Recorder, context: Context
 ) -> None:
-    def answer(port: str, group: str, name: str, _main: str) -> Completed:
+    def answer(port: str, group: str, name: str, *_: str) -> Completed:
         assert (port, group) == ("30000", "/g")
         other = b"@other 3 7 nginx\n" if name else b""
         return Completed(0, b"@socket 0 7\n@process 9 5 readable\n" + other + b"@end\n", b"")
