@@ -152,9 +152,10 @@ def _returns_of(run: Run, values: Iterable[str], margin: float) -> tuple[str, st
     if among:
         return f"best at {top}{among}", detail
     if best is rows[-1]:
-        return f"still rising at {top}, the largest value measured", detail
+        return f"still rising at {top}, the largest value measured{_there(own, values)}", detail
     if best is rows[0]:
-        return f"best at {top}, the smallest value measured; more costs", detail
+        words = f"best at {top}, the smallest value measured{_there(own, values)}; more costs"
+        return words, detail
     return f"best at {top}; returns diminish beyond", detail
 
 
@@ -165,6 +166,11 @@ def _hole(own: Sequence[str], values: Iterable[str]) -> str:
         (each for each in {*values} - {*own} if low < value_order(each) < high), key=value_order
     )
     return f"{', '.join(missing)} {'was' if len(missing) == 1 else 'were'}" if missing else ""
+
+
+def _there(own: Sequence[str], values: Iterable[str]) -> str:
+    """A word that bounds a claim where other settings were measured with more values."""
+    return " there" if {*values} - {*own} else ""
 
 
 def _beyond(enough: Row, rows: Sequence[Row], value: str) -> str:

@@ -114,6 +114,9 @@ def test_nothing_is_claimed_of_a_value_that_was_not_measured_there() -> None:
     ]
     assert hole.startswith("budget (topk 4): best at 4 among 4, 12; 8 was not measured there (160")
     assert whole.startswith("budget (topk 6): best at 8; returns diminish beyond")
+    less = [row(4, 4, 120), row(8, 4, 160), *rows[2:]]
+    (part, _) = notes(results_view("ct200", less, []), "returns")[:2]
+    assert part.startswith("budget (topk 4): still rising at 8, the largest value measured there (")
     rows[1] = row(12, 4, 200)
     (hole, _) = notes(results_view("ct200", rows, []), "returns")[:2]
     assert hole.startswith("budget (topk 4): best at 12 among 4, 12; 8 was not measured there")
