@@ -29,20 +29,9 @@ def configuration_key(argv: Sequence[str], environment: Mapping[str, str] | None
     the same before and after they were masked, and when one is renewed.
     """
     program, flags = _read(argv)
-    parts = [f"program {' '.join(map(redact_text, program))}"]
-    parts += [
-        f"flag {name} {redact_text(value)}"
-        for name, value in sorted(flags.items())
-        if not is_secret_name(f"--{name}")
-    ]
-    parts += [
-        f"variable {name} {redact_text(value)}"
-        for name, value in sorted((environment or {}).items())
-        if not is_secret_name(name) and not _OWN.fullmatch(name)
-    ]
-    return hashlib.blake2s(
-        "\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8
-    ).hexdigest()
+    shown = {n: redact_text(v) for n, v in flags.items() if not is_secret_name(f"--{n}")}
+    variables = {n: redact_text(v) for n, v in _given(environment) if not is_secret_name(n)}
+    return _digest([redact_text(word) for word in program], shown, variables)
 
 
 def key_of(launch: Launch) -> str:
@@ -50,9 +39,37 @@ def key_of(launch: Launch) -> str:
     return configuration_key(launch.argv, launch.environment)
 
 
+def key_with_secrets(launch: Launch, salt: str) -> str:
+    """Like `key_of`, but another one too where nothing but a secret is another one.
+
+    To be compared with keys of the same salt, which is as good as a secret: who has both can try
+    whether a guess is right.
+    """
+    program, flags = _read(launch.argv)
+    return _digest(program, flags, dict(_given(launch.environment)), salt)
+
+
 def flags_of(argv: Sequence[str]) -> dict[str, str]:
     """A command line's long flags by name, without dashes; a bare one is empty."""
     return _read(argv)[1]
+
+
+def _given(environment: Mapping[str, str] | None) -> list[tuple[str, str]]:
+    """Variables but those that every start has anew."""
+    return [(n, v) for n, v in (environment or {}).items() if not _OWN.fullmatch(n)]
+
+
+def _digest(
+    program: Sequence[str],
+    flags: Mapping[str, str],
+    variables: Mapping[str, str],
+    salt: str = "",
+) -> str:
+    parts = [f"program {' '.join(program)}"]
+    parts += [f"flag {name} {value}" for name, value in sorted(flags.items())]
+    parts += [f"variable {name} {value}" for name, value in sorted(variables.items())]
+    text = "\0".join(parts).encode("utf-8", "surrogatepass")
+    return hashlib.blake2s(text, digest_size=8, key=salt.encode()[:32]).hexdigest()
 
 
 def _read(argv: Sequence[str]) -> tuple[list[str], dict[str, str]]:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import secrets
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 import msgspec
 
 from ddtui.control.journal import OnStep
-from ddtui.core.configuration_key import key_of
+from ddtui.core.configuration_key import key_of, key_with_secrets
 from ddtui.core.experiment import WAITING, Experiment, ExperimentState, InForce, QueueSettings
 from ddtui.core.launch import Launch, Plan
 from ddtui.experiments.needs import Around
@@ -54,6 +55,11 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     """Keys of what the unit was in before a run changed it last, and of what that asked for: one of
     them is in force where the run was killed, and nobody else has changed it. None where an older
     ddtui has not kept that."""
+    salt: str = ""
+    """Of the keys below; empty where an older ddtui has kept none."""
+    asked_secrets: tuple[str, ...] = ()
+    """The same as `asked`, by keys that tell another secret too: else a run that was killed, and
+    goes on, would write an API key back that was renewed meanwhile."""
     moved: tuple[str, ...] = ()
     """Ids of what waited to be made on an earlier one, when another hand had changed the unit."""
     before: Launch | None = None
@@ -78,7 +84,22 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
         """Whether a run that was killed can have left the unit in it."""
         if self.asked is None or now == self.launch:
             return True
-        return key_of(now) in {key_of(self.launch), *self.asked}
+        if key_of(now) not in {key_of(self.launch), *self.asked}:
+            return False
+        own = {key_with_secrets(self.launch, self.salt), *self.asked_secrets}
+        return not self.salt or key_with_secrets(now, self.salt) in own
+
+    def asking(self, *launches: Launch) -> Baseline:
+        """With what the unit is in, and what it is asked for, before it is."""
+        return msgspec.structs.replace(
+            self,
+            asked=tuple(dict.fromkeys(map(key_of, launches))),
+            asked_secrets=tuple(
+                dict.fromkeys(key_with_secrets(each, self.salt) for each in launches)
+            )
+            if self.salt
+            else (),
+        )
 
     def has(self, experiment_id: str) -> bool:
         """Whether what waits was to be made on this one; of a killed run nobody has kept that."""
@@ -186,9 +207,8 @@ class BaselineBook:
         self._begun = True
         if known is not None and known.lasts(launch, waiting):
             if known.left is not None:
-                asked = (key_of(known.left),)
                 known = msgspec.structs.replace(
-                    known, left=None, rest=(), stopped=False, asked=asked
+                    known.asking(known.left), left=None, rest=(), stopped=False
                 )
                 await self._record(known, known.in_force)
             return known
@@ -201,6 +221,7 @@ class BaselineBook:
             began_as=await self._queue.version(),
             unit=around.unit(),
             asked=(),
+            salt=secrets.token_hex(16),
             moved=moved,
             before=known.launch if moved and known is not None else None,
         )
@@ -216,9 +237,7 @@ class BaselineBook:
         """
         settings = await self._queue.settings()
         if (found := baseline_of(settings)) is not None and found.left is None:
-            asked = (key_of(plan.before), key_of(plan.after))
-            kept = msgspec.structs.replace(found, asked=tuple(dict.fromkeys(asked)))
-            await self._record(kept, settings.in_force)
+            await self._record(found.asking(plan.before, plan.after), settings.in_force)
 
     async def _goes_on(self, known: Baseline) -> bool:
         """Whether it is the queue's own one whoever has changed the unit.

@@ -88,6 +88,46 @@ def test_what_another_hand_does_after_a_kill_counts(told: Told, step: str) -> No
     assert others == [("c", OTHER_BASE)]  # the other one says itself which block size it has
 
 
+@pytest.mark.parametrize("step", ["loading", "measuring"])
+def test_a_secret_that_is_renewed_after_a_kill_is_not_undone(told: Told, step: str) -> None:
+    async def renew(world: RunWorld, secret: str) -> None:
+        controller = world.around().control
+        if await controller.unfinished() is not None:
+            await controller.resume()
+        request = Request(environment={"ENGINE_API_KEY": secret})
+        await controller.apply(await controller.plan(request))
+
+    async def story(world: RunWorld) -> None:
+        settings(world, leave="baseline")
+        await renew(world, "an-older-key")
+        world.add("a", PLAN, block=16)
+        await killed(world, at("step", step))
+        await renew(world, "a-newer-key")
+        await world.runner().run()
+        kept = world.kept.experiments.settings(world.host.name, simulated=False)
+        assert "a-newer-key" not in str(kept.baseline.get("asked_secrets"))
+        assert (await world.around().control.command()).launch.environment == {
+            "ENGINE_API_KEY": "a-newer-key"
+        }
+
+    assert states(told(story)) == ["done"]
+
+
+def test_a_run_that_was_killed_goes_on_where_the_secret_is_the_same(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        settings(world, leave="baseline")
+        controller = world.around().control
+        request = Request(environment={"ENGINE_API_KEY": "the-key"})
+        await controller.apply(await controller.plan(request))
+        world.add("a", PLAN, block=16)
+        await killed(world, at("step", "measuring"))
+        await world.runner().run()
+
+    world = told(story)
+    assert told_of(world) == []
+    assert world.block() == 8
+
+
 def test_it_is_told_still_where_that_run_is_killed_too(told: Told) -> None:
     async def story(world: RunWorld) -> None:
         world.add("a", PLAN, block=16)
