@@ -22,7 +22,7 @@ from ddtui.core.experiment import WAITING, Experiment, ExperimentState
 from ddtui.core.launch import Launch, Request, Value
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
-from ddtui.experiments.baseline import made_on, moved_ones
+from ddtui.experiments.baseline import made_on, meant_for, moved_ones
 from ddtui.experiments.eta import Estimate, QueueEta, bench_estimate, load_estimate, queue_eta
 from ddtui.experiments.kept import Kept
 from ddtui.experiments.matching import Circumstances
@@ -107,10 +107,22 @@ class Known:
 
         items = [self._item(each, base) for each in going_on]
         self.checked = all(each.key or each.held for each in items)
-        otherwise = moved_ones(kept.settings, kept.experiments, self._launch)
-        self.moved = come_out_otherwise(going_on, items, otherwise)
+        self.moved = come_out_otherwise(going_on, items, await self._otherwise(kept, items))
         found = queue_eta(items, in_force, loading, measuring)
         return msgspec.structs.replace(found, sources=tuple(filter(None, found.sources)))
+
+    async def _otherwise(self, kept: Kept, items: Sequence[Item]) -> set[str]:
+        """Ids of what is made on something else, and is not known to come out the same there."""
+        now = {each.id: each.key for each in items}
+        found = moved_ones(kept.settings, kept.experiments, self._launch)
+        waiting = [each for each in kept.going_on if each.id in found and not each.configuration]
+        then = {each.id: meant_for(kept.settings, each.id) for each in waiting}
+        bases = {key_of(base): base for base in then.values() if base is not None}
+        for key, base in bases.items():
+            meant = [each for each in waiting if (its := then[each.id]) and key_of(its) == key]
+            await self._work_out(meant, base)
+        same = {each.id for each in waiting if self._item(each, then[each.id]).key == now[each.id]}
+        return {each for each in found if each not in same or not now[each]}
 
     async def _read_launch(self) -> Launch | None:
         if self._source.host.link.state is not LinkState.LIVE:

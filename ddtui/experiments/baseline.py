@@ -165,6 +165,12 @@ def moved_ones(
     return frozenset(moved_from(found, waiting, now))
 
 
+def meant_for(settings: QueueSettings, experiment_id: str) -> Launch | None:
+    """What one of the `moved_ones` was to be made on; None where that is not kept."""
+    found = baseline_of(settings)
+    return None if found is None else found.meant_for(experiment_id) or found.launch
+
+
 class BaselineBook:
     """Records a host's baseline for its runner. All raise StoreError."""
 
