@@ -40,6 +40,8 @@ _KINDS = (
     r"(?:stdout|stderr) [FP](?= )",
     # Python's `time - name - LEVEL - message`
     r"(?:- )?[\w.]{1,80} - [A-Z]{4,8} -",
+    # loguru, and what writes like it: ` | LEVEL | name | `, ` | LEVEL    | name:function:1 - `
+    r"\| [A-Z]{4,8} {0,5}\| [\w.:<>-]{1,120} [|-]",
     # exported logs: milliseconds or nanoseconds
     r"\d{10,19}(?=[\t ])",
     # mpirun, with times and --tag-output: `Thu Jan 23 11:55:50 2025[1,1]<stderr>:`

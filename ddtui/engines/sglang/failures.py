@@ -55,6 +55,9 @@ _WITHIN_KERNEL = re.compile(r"[A-Z]\w{0,80}(?:Error|Exception)\(")
 _ORDERLY = ("KeyboardInterrupt", "SystemExit", "CancelledError", "GeneratorExit")
 """Exceptions by which a process that was told to stop ends."""
 
+_PIPE_CLOSED = "EOFError"
+"""Says no more than that the process at the other end of a pipe is gone."""
+
 _REFUSED = re.compile(
     r"(?:usage: )?[\w./-]{1,200}(?: [\w-]{1,40}){0,2}: error: (?P<message>.+)", re.DOTALL
 )
@@ -240,7 +243,8 @@ class Failures:
         if process.is_harmless(stamp) or name.rpartition(".")[2] in _ORDERLY:
             return None
         process.more = 0 if process.of_kernel else _MORE_LINES
-        return failed(text, stamp, rank, wrapper=is_consequence or process.of_kernel)
+        wrapper = is_consequence or process.of_kernel or text.strip() == _PIPE_CLOSED
+        return failed(text, stamp, rank, wrapper=wrapper)
 
     def _refused(self, text: str, stamp: float, process: _Process) -> Failed | None:
         match = _REFUSED.match(text)

@@ -590,6 +590,38 @@ def test_a_node_that_only_says_that_another_one_is_gone(ranks: int) -> None:
     assert "10.0.0.2" in found.cause.evidence[0]
 
 
+@pytest.mark.parametrize(
+    ("lines", "id_"),
+    [
+        (["Exit code: -9", HEADER, '  File "/x"', "EOFError"], "killed"),
+        ([HEADER, '  File "/x"', "EOFError"], "process-lost"),
+        ([HEADER, '  File "/x"', "EOFError: Ran out of input"], UNRECOGNIZED),
+        ([HEADER, '  File "/x"', "Exception: Server process exited with code -9."], NOT_IN_LOG),
+        (
+            [
+                HEADER,
+                '  File "/x"',
+                "RuntimeError: Rank 3 successfully reached monitoredBarrier,"
+                " but received errors while waiting for send/recv from rank 0.",
+            ],
+            "peer-lost",
+        ),
+        (
+            [
+                "x.cu:93: op(): block: [2,0,0], thread: [1,0,0] Assertion `i < n` failed.",
+                HEADER,
+                '  File "/x"',
+            ],
+            "illegal-memory-access",
+        ),
+    ],
+)
+def test_what_only_tells_that_another_process_failed(lines: list[str], id_: str) -> None:
+    found = Log().starting().bare(*lines).say(SIGQUIT).diagnosed()
+    assert found.cause is not None
+    assert found.cause.id == id_
+
+
 def test_an_exception_whose_traceback_was_cut_off_is_told_where_the_engine_ends() -> None:
     log = Log().bare("ValueError: cannot be accessed from Triton (cpu tensor?)").say(SIGQUIT)
     found = log.diagnosed()
