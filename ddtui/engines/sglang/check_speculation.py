@@ -22,6 +22,14 @@ from ddtui.engines.sglang.dialects import (
 )
 
 _VALUE_ERROR = "the server would stop with a ValueError while it reads its arguments"
+PUBLISHED_BLOCK = 16
+"""The largest block of a published DFlash drafter, and what SGLang takes where it has none."""
+MOST_BLOCK = 256
+"""Beyond it a block size is taken for a slip."""
+MEASURED_BUDGET = 1024
+MOST_BUDGET = 16 * MEASURED_BUDGET
+"""Beyond it one request's pass is longer than any prefill's: taken for a slip."""
+_BLOCK_REMEDY = "use the one that the drafter was trained with: `block_size` in its config.json"
 _TOPK_BACKENDS = ("flashinfer", "fa3", "triton")
 
 
@@ -205,6 +213,45 @@ def block_not_trained(view: View, say: Say) -> Iterator[Finding]:
             "acceptance beyond the trained block is not guaranteed; the authors of DFlash measured"
             " 16 on a drafter of 8 as worse than 8 on all three of their data sets",
         )
+
+
+@rule("block-implausible", "one pass drafts and verifies a block for every running request")
+def block_implausible(view: View, say: Say) -> Iterator[Finding]:
+    """A block size that no drafter has, most likely a slip; the server itself has no limit."""
+    block, trained = view.block, view.trained_block
+    if block is None or not view.drafts_blocks or block <= max(PUBLISHED_BLOCK, trained or 0):
+        return
+    given = view.number("context-length") or view.context.report.get("context_length")
+    if isinstance(given, int) and 0 < given <= block:
+        yield say.error(
+            f"block size {block} is no less than the context length of {given}",
+            _BLOCK_REMEDY if trained is None else f"use {trained}, as the drafter was trained",
+            "no request has room for a single block",
+        )
+    elif block > max(MOST_BLOCK, trained or 0):
+        yield say.error(
+            f"block size {block} is beyond any drafter's: published ones have"
+            f" {PUBLISHED_BLOCK} at most",
+            _BLOCK_REMEDY if trained is None else f"use {trained}, as the drafter was trained",
+        )
+    elif trained is None:
+        yield say.warning(
+            f"block size {block} is larger than that of any published drafter ({PUBLISHED_BLOCK}),"
+            " and this drafter's own is not known",
+            _BLOCK_REMEDY,
+        )
+
+
+@rule("budget-implausible", "the whole tree is verified in one pass, for every running request")
+def budget_implausible(view: View, say: Say) -> Iterator[Finding]:
+    """A budget far beyond those that were ever measured."""
+    budget = view.budget
+    is_block = view.drafts_blocks and not view.verifies_tree
+    if budget is None or is_block or budget <= MEASURED_BUDGET:
+        return
+    text = f"budget {budget} is beyond the largest that was measured ({MEASURED_BUDGET})"
+    remedy = "the authors of DDTree measured the best speed at 256 to 512, and less beyond"
+    yield say.error(text, remedy) if budget > MOST_BUDGET else say.warning(text, remedy)
 
 
 @rule("block-size-unknown", "without flags it is the drafter's own, or 16 where it has none")
