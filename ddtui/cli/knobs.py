@@ -119,7 +119,7 @@ async def server_flags(host: Host, unit: UnitStatus, *, refresh: bool) -> Server
     try:
         return await learn_server_flags(
             host,
-            unit.command_line,
+            (unit.program or unit.command_line[0], *unit.command_line[1:]),
             working_directory=unit.working_directory,
             environment=unit.variables,
             cache=None if host.simulated else cache_folder(),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from ddtui.collect.unit_older import Configured, Environment, Starts, environment_of
@@ -139,6 +139,14 @@ def parse_exec_start(text: str) -> tuple[str, ...]:
     return tuple(split_words(match["argv"])) if match is not None else ()
 
 
+def _program(text: str, argv: Sequence[str]) -> str:
+    """The path of ExecStart, where the process has another name; empty where it has its own."""
+    match, words = _EXEC_START.search(text), parse_exec_start(text)
+    if match is None or not words or argv[:1] != words[:1] or words[0].startswith("/"):
+        return ""
+    return clean(match["path"], _TEXT_LIMIT)
+
+
 def unit_status(
     name: str,
     values: dict[str, str],
@@ -183,6 +191,7 @@ def unit_status(
         needs_daemon_reload=values.get("NeedDaemonReload") == "yes",
         command_line=_cleaned(redact_argv(argv)),
         command_line_printed=not command_line,
+        program=_program(values.get("ExecStart", ""), argv),
         environment=_cleaned(environment.pairs),
         environment_read=environment.read,
         older=_cleaned(environment.older),

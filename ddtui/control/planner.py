@@ -88,7 +88,7 @@ class Planner:
         `base` is what the request is made on, where that is not what the unit is configured as.
         """
         before = command.launch
-        server, notes = await self.server_flags(before, snapshot)
+        server, notes = await self.server_flags(command.started_by_hand, snapshot)
         after, changes, findings = work_out(
             base or before, request, server, overrides=self._knobs, against=before
         )

@@ -86,6 +86,19 @@ class UnitCommand(msgspec.Struct, frozen=True):
     launch: Launch
     """The engine's argv, within its shell where there is one, and the unit's environment."""
 
+    @property
+    def started_by_hand(self) -> Launch:
+        """The launch as a shell would start it, where `@` has the second word be argv[0].
+
+        An interpreter finds its packages by argv[0] where that is a path.
+        """
+        if "@" not in self.commands[self.engine].prefixes or self.shell is not None:
+            return self.launch
+        path, name, *arguments = self.groups
+        program = name if name and name[0].startswith("/") else path
+        words = exec_start.flat([program, *arguments])
+        return msgspec.structs.replace(self.launch, argv=words)
+
     def lines(self, after: Launch) -> Lines:
         """The drop-in's lines that start the engine so. Raises CommandRefused, ExecError."""
         argv, environment = self._assigned(after)

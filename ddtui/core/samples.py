@@ -245,6 +245,8 @@ class UnitStatus(msgspec.Struct, frozen=True):
     command_line_printed: bool = False
     """The command line is ExecStart as systemd prints it: without quotes, so that a word with
     blanks is several, and quotes within a word may be lost."""
+    program: str = ""
+    """What runs, where ExecStart gives the process another name (`@`) in its command line."""
     environment: tuple[str, ...] = ()
     """`NAME=value` pairs set by the unit, with the values that its main process was started with as
     far as they may be read; secrets removed."""

@@ -218,3 +218,22 @@ def test_own_variables_are_kept_and_taken_back() -> None:
     after = msgspec.structs.replace(command.launch, environment={"A": "1"})
     lines = command.lines(after)
     assert (lines.environment, lines.unset) == ({}, ("B",))
+
+
+@pytest.mark.parametrize(
+    ("line", "program"),
+    [
+        ("@/opt/venv/bin/python engine", "/opt/venv/bin/python"),
+        # An interpreter finds its packages by the path that it is called by.
+        ("@/usr/bin/python3 /opt/venv/bin/python", "/opt/venv/bin/python"),
+        ("/opt/venv/bin/python", "/opt/venv/bin/python"),
+    ],
+)
+def test_its_help_is_asked_without_the_name_that_a_process_is_given(
+    line: str, program: str
+) -> None:
+    command = unit(f"ExecStart={line} -m sglang.launch_server --a 1")
+    assert command.started_by_hand.argv == (program, "-m", "sglang.launch_server", "--a", "1")
+    assert command.lines(swap(command, "1", "2")).exec_start == (
+        f"{line} -m sglang.launch_server --a 2",
+    )
