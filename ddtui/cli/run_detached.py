@@ -17,6 +17,7 @@ from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import clean, emit, emit_json, say
 from ddtui.cli.reaching import Overrides, host_for
 from ddtui.cli.run_reported import LOG_VARIABLE, Report
+from ddtui.cli.run_session import warn_of_logout
 from ddtui.config.hosts import HostTarget, Reach
 from ddtui.config.paths import log_folder
 from ddtui.hosts.base import LinkDown, LinkRefused
@@ -85,6 +86,7 @@ def detached(
         emit(f"running the experiments of {clean(target.name)} as process {report.pid}")
         say(f"log: {log}")
         say(f"ddtui run {clean(target.name)} --status says how far it is; --stop stops it")
+    warn_of_logout(target.name)
     return ExitCode.OK
 
 

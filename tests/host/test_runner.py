@@ -362,3 +362,45 @@ def test_it_runs_on_the_host_itself(host: GpuHost, tmp_path: Path) -> None:
     there("run", "local")
     listed = json.loads(there("queue", "local", "list", "--json"))["experiments"]
     assert [each["state"] for each in listed] == ["done", "done"], listed
+
+
+@pytest.fixture
+def ending_logins(gpuhost: GpuHost) -> Iterator[None]:
+    """A host whose logind ends all that a login has begun."""
+    file = "/etc/systemd/logind.conf.d/ending.conf"
+    gpuhost.write(file, "[Login]\nKillUserProcesses=yes\n")
+    gpuhost.sh("systemctl restart systemd-logind && loginctl enable-linger ops")
+    yield
+    gpuhost.sh('loginctl disable-linger ops; rm "$1"; systemctl restart systemd-logind', file)
+
+
+@pytest.mark.usefixtures("ending_logins")
+def test_how_to_outlive_a_login_is_told_and_so_it_does(host: GpuHost, tmp_path: Path) -> None:
+    home = host.sh("echo ~ops").strip()
+    host.write(f"{home}/.config/ddtui/config.toml", f'[hosts.local]\nunit = "{UNIT}"\n{PLAN}')
+    host.exec("chown", "-R", "ops:", f"{home}/.config")
+    ssh = ("ssh", "-F", str(host.ssh_config))
+
+    def there(*words: str, before: str = "") -> str:
+        command = before + shlex.join([sys.executable, "-m", "ddtui", *words])
+        done = subprocess.run(
+            [*ssh, host.name, f"{command} 2>&1"],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stdout
+        return done.stdout
+
+    there("queue", "local", "add", "--set", f"flag:{BLOCK}=16", "--plan", "tiny")
+    assert "systemd-run --user --scope ddtui run local" in there("run", "local", "--detach")
+    wait_until(lambda: there("run", "local", "--status").startswith("nobody"), 20)
+    scope = "export XDG_RUNTIME_DIR=/run/user/$(id -u); systemd-run --quiet --user --scope "
+    assert "KillUserProcesses" not in there("run", "local", "--detach", before=scope)
+
+    def done() -> bool:
+        listed = json.loads(there("queue", "local", "list", "--json"))["experiments"]
+        return [each["state"] for each in listed] == ["done"]
+
+    wait_until(done, 90)
