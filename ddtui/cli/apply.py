@@ -50,6 +50,15 @@ WaitOption = Annotated[
     bool,
     typer.Option("--wait/--no-wait", help="Wait for the proof, or only until the engine starts."),
 ]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE; `none` takes it away."
+        " text:NAME=VALUE: a flag with this very text.",
+    ),
+]
 _Doing = Callable[["Watched", "Controller"], Awaitable["ChangeRecord | None"]]
 _FORBIDDEN = "a check forbids it"
 _UNCONFIRMED = "nobody has confirmed it"
@@ -75,15 +84,7 @@ def apply(  # noqa: PLR0913, PLR0917
     preset: Annotated[
         str | None, typer.Argument(metavar="PRESET", help="A preset, as `ddtui presets` lists.")
     ] = None,
-    assignments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE; `none` takes it away."
-            " text:NAME=VALUE: a flag with this very text.",
-        ),
-    ] = None,
+    assignments: SetOption = None,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
     end_orphans: OrphansOption = False,
