@@ -74,6 +74,10 @@ def test_bindings_carry_ids_for_the_key_map() -> None:
     assert quit_binding.action == "app.quit"  # type: ignore[union-attr]
 
 
+NOW_OF_THE_APP = tuple(each for each in actions(Scope.APP) if each.id != "app.decide")
+"""The app's actions while nothing waits for a decision."""
+
+
 async def entries(provider: ActionCommands, query: str = "") -> dict[str, Any]:
     hits = provider.search(query) if query else provider.discover()
     return {str(hit.text): hit async for hit in hits}
@@ -85,7 +89,7 @@ async def test_the_palette_lists_every_action_of_the_screen() -> None:
         found = await entries(ActionCommands(app.screen))
         expected = {
             f"{each.group}: {each.title}"
-            for each in (*actions(Scope.LOG), *actions(Scope.APP))
+            for each in (*actions(Scope.LOG), *NOW_OF_THE_APP)
             if each.id != "app.palette"
         }
         assert set(found) == expected
@@ -141,7 +145,7 @@ async def test_help_lists_every_action_with_the_keys_in_force() -> None:
     async with app.run_test(size=(120, 40)) as pilot:
         await pilot.press("question_mark")
         text = help_text(shown_help(app))
-        for each in (*actions(Scope.LOG), *actions(Scope.APP)):
+        for each in (*actions(Scope.LOG), *NOW_OF_THE_APP):
             assert each.id in text
         (follow,) = (row for row in text.splitlines() if "log.follow" in row)
         assert follow.split()[:2] == ["F", "f9"]
@@ -169,7 +173,7 @@ async def test_a_screen_without_actions_of_its_own_has_the_apps() -> None:
         plain: Screen[Any] = Screen()
         await app.push_screen(plain)
         assert scope_of(plain) is Scope.APP
-        assert actions_of(plain) == actions(Scope.APP)
+        assert actions_of(plain) == NOW_OF_THE_APP
         assert scope_of(app.log_screen) is Scope.LOG
 
 
