@@ -42,6 +42,8 @@ ASK_AFTER = 3.0
 """Seconds that left-over processes have to end by themselves before anyone is asked."""
 SAY_AFTER = 2.0
 """Seconds that a proof may take without a word on what it waits for."""
+SAY_STOPPING = 5.0
+"""Seconds of a stop between two words on how long it takes."""
 GRACE = 5.0
 """Seconds for an orphan to end by itself after TERM."""
 
@@ -101,6 +103,7 @@ class CarryingOut:
         self._end_orphans = end_orphans
         self._released = False
         self._stop_began: float | None = None
+        self._say_next = SAY_STOPPING
 
     async def to(self, run: Run, text: str) -> Run:
         """Bring `text` into force and prove readiness; returns the run at its end.
@@ -151,13 +154,29 @@ class CarryingOut:
         await self._journal.step(Step.STOPPING, stopped_detail(facts))
         self._stop_began = _time()
         limit = self._stop_limit(facts)
+        ordered = asyncio.create_task(self._actions.systemctl("stop", limit, facts.invocation))
         try:
-            await self._actions.systemctl("stop", limit, facts.invocation)
+            while not ordered.done():
+                await asyncio.wait({ordered}, timeout=SAY_STOPPING)
+                if not ordered.done():
+                    self._say_stopping(facts)
+            ordered.result()
         except ProgramTimeout:
-            self._journal.say("still stopping")
+            self._say_stopping(facts)
         except ActionFailed:
             await self._nothing_stopped()
             raise
+        finally:
+            ordered.cancel()
+            await asyncio.gather(ordered, return_exceptions=True)
+
+    def _say_stopping(self, facts: Facts) -> None:
+        """How long it has been stopping, and when systemd ends it."""
+        waited = _time() - (self._stop_began or _time())
+        kills = "how long systemd lets it is not limited, or not known"
+        if facts.stop_timeout:
+            kills = f"systemd kills what is left of it after {facts.stop_timeout:.0f} s"
+        self._journal.say(f"still stopping after {waited:.0f} s; {kills} (TimeoutStopSec)")
 
     async def _nothing_stopped(self) -> None:
         """A stop was refused: where the unit runs as it did at the beginning, none has been."""
@@ -174,6 +193,9 @@ class CarryingOut:
             raise Failure(
                 f"it has not stopped within {limit:.0f} s: {left.text or facts.sub}", started=False
             )
+        if _time() - self._stop_began >= self._say_next:
+            self._say_next += SAY_STOPPING
+            self._say_stopping(facts)
         await asyncio.sleep(LOOK_AGAIN)
 
     def _stop_limit(self, facts: Facts) -> float:

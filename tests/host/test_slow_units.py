@@ -84,3 +84,18 @@ async def test_a_unit_may_take_its_own_time_to_stop(
         await ops.watching.until_state(ReadinessState.READY)
         record = await ops.apply(request=Request(flags={BLOCK: 16}))
         assert (record.ending, flag(host)) == ("in force", "16")
+
+
+async def test_a_long_stop_is_told_with_its_limit(
+    host: GpuHost, watcher: Watcher, tmp_path: Path
+) -> None:
+    """Of an engine that does not heed TERM: how long it takes, and when systemd kills it."""
+    service = "ExecStop=/bin/sleep 7\nTimeoutStopSec=20"
+    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops", service=service)
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await ops.watching.until_state(ReadinessState.READY)
+        assert (await ops.apply(request=Request(flags={BLOCK: 16}))).ending == "in force"
+        (told,) = [said for said in ops.said if said.startswith("still stopping")]
+        after, _, limit = told.partition("; ")
+        assert after in {"still stopping after 5 s", "still stopping after 6 s"}
+        assert limit == "systemd kills what is left of it after 20 s (TimeoutStopSec)"
