@@ -267,8 +267,8 @@ def _last_words(text: str, stamp: float) -> Failed | None:
     if text.startswith(("terminate called", "Fatal Python error:")) or _KILLED.match(text):
         last = failed(text, stamp, wrapper=not text.startswith("Fatal"))
         return msgspec.structs.replace(last, ends_process=True)
-    if text.startswith("  what():"):
-        return failed(text[9:], stamp)
+    if text[:16].lstrip().startswith("what():"):
+        return failed(text.partition("what():")[2].strip(), stamp)
     if _LEFT.search(text[:_LONGEST_MESSAGE]) is not None:
         return failed(text, stamp, wrapper=True)
     return None

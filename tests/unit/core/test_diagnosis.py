@@ -614,12 +614,24 @@ def test_a_node_that_only_says_that_another_one_is_gone(ranks: int) -> None:
             ],
             "illegal-memory-access",
         ),
+        (
+            ["max_total_tokens=20480 is larger than the profiled value -48848.", HEADER],
+            "no-room-for-kv-cache",
+        ),
     ],
 )
 def test_what_only_tells_that_another_process_failed(lines: list[str], id_: str) -> None:
     found = Log().starting().bare(*lines).say(SIGQUIT).diagnosed()
     assert found.cause is not None
     assert found.cause.id == id_
+
+
+@pytest.mark.parametrize("blanks", ["", " ", "  ", "      "])
+def test_words_of_a_cpp_exception_are_told(blanks: str) -> None:
+    log = Log().starting().bare("terminate called after throwing an instance of 'x::Error'")
+    found = log.bare(f"{blanks}what():  op.length <= op.bytes. 4 vs 3").say(SIGQUIT).diagnosed()
+    assert found.cause is not None
+    assert found.cause.title == "op.length <= op.bytes. 4 vs 3"
 
 
 def test_an_exception_whose_traceback_was_cut_off_is_told_where_the_engine_ends() -> None:
