@@ -188,6 +188,7 @@ def _beyond(enough: Row, rows: Sequence[Row], value: str) -> str:
 
 def _blocks(rows: Sequence[Row]) -> Iterator[Note]:
     saturated: dict[float, list[tuple[str, float]]] = {}
+    sizes = [size for row in rows if (size := numeric(row.knobs.get("block_size", ""))) is not None]
     for row in rows:
         block = numeric(row.knobs.get("block_size", ""))
         positions = row.cell.positions if row.cell is not None else ()
@@ -204,7 +205,10 @@ def _blocks(rows: Sequence[Row]) -> Iterator[Note]:
         bounds = " to ".join(dict.fromkeys(map(percent, (min(shares), max(shares)))))
         where = found[0][0] if len(found) == 1 else f"{len(found)} configurations"
         why = f"{bounds} of its passes accept the whole block of {size:g}"
-        yield Note("block", f"{where}: block saturated: {why}; a longer one may pay")
+        longer = sorted({each for each in sizes if each > size})
+        measured = " and ".join(f"{each:g}" for each in longer)
+        rest = f"what {measured} brings was measured" if longer else "a longer one may pay"
+        yield Note("block", f"{where}: block saturated: {why}; {rest}")
 
 
 def _matches(rows: Sequence[Row], everything: Sequence[Row], margin: float) -> Iterator[Note]:

@@ -23,7 +23,9 @@ _LEFT, _TOP, _RIGHT, _BOTTOM = 78, 48, 296, 58
 _LEGEND = 38
 """Characters of a legend's line; a label has two at most."""
 _WIDEST = 128
-"""Characters of the line beneath a chart."""
+"""Characters of a line beneath a chart."""
+_LINE, _MOST_BENEATH = 16, 4
+"""Height of such lines, and how many there are at most."""
 _FADE = 0.72
 """Strength of a field from which its text is set in the ground's colour."""
 
@@ -134,8 +136,7 @@ def _lines(chart: Chart) -> Svg:
             tip = f"{point.label}: {number(point.y)} ({number(point.low)} to {number(point.high)})"
             _marker(picture, spot, place, tip)
     _legend(picture, chart)
-    if chart.missing:
-        picture.text(20, HEIGHT - 3, clip(chart.missing, _WIDEST), "faint")
+    _beneath(picture, chart)
     return picture
 
 
@@ -172,17 +173,29 @@ def _heat_map(chart: HeatMap) -> Svg:
     told += [f"{chart.coupled} changes with them"] if chart.coupled else []
     for below, words in enumerate(line for each in told for line in _legend_lines(each)):
         picture.text(WIDTH - _RIGHT + 18, _TOP + 52 + 15 * below, words, "faint")
-    if chart.missing:
-        picture.text(20, HEIGHT - 3, clip(chart.missing, _WIDEST), "faint")
+    _beneath(picture, chart)
     _watermark(picture, chart)
     return picture
+
+
+def _missing_lines(chart: AnyChart) -> list[str]:
+    """What is not drawn, and why: in so many lines that the reason is there too."""
+    lines = wrap(chart.missing, _WIDEST)
+    kept = [clip(each, _WIDEST) for each in lines[:_MOST_BENEATH]]
+    return [*kept[:-1], f"{kept[-1]} …"] if len(lines) > len(kept) else kept
+
+
+def _beneath(picture: Svg, chart: AnyChart) -> None:
+    for below, words in enumerate(_missing_lines(chart)):
+        picture.text(20, HEIGHT - 3 + _LINE * below, words, "faint")
 
 
 def _frame(chart: AnyChart) -> Svg:
     """Ground, title and the axes' labels."""
     title = f"{chart.title} (simulated)" if chart.simulated else chart.title
-    picture = Svg(WIDTH, HEIGHT, title, STYLE)
-    picture.box((0, 0), (WIDTH, HEIGHT), "ground")
+    height = HEIGHT + _LINE * max(0, len(_missing_lines(chart)) - 1)
+    picture = Svg(WIDTH, height, title, STYLE)
+    picture.box((0, 0), (WIDTH, height), "ground")
     picture.text(20, 27, title, "title")
     middle = (_LEFT + WIDTH - _RIGHT) / 2
     picture.text(middle, HEIGHT - 22, chart.x_label, "faint", anchor="middle")

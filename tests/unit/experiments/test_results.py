@@ -350,6 +350,12 @@ def test_a_saturated_block() -> None:
         "budget 8 topk 4: block saturated: 36 % of its passes accept the whole block of 8; "
         "a longer one may pay"
     ]
+    longer = measured(
+        16, (cell(120.0),), knobs={"block_size": "16", "budget": "16", "topk": "4"}, title="longer"
+    )
+    several = [measured(8, (cell(170.0, positions=positions),)), longer]
+    (told,) = notes(results_view("ct200", several, []), "block")
+    assert told.endswith("accept the whole block of 8; what 16 brings was measured")
 
 
 def test_no_figure_is_no_number_and_nothing_crashes() -> None:

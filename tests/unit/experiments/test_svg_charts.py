@@ -302,6 +302,24 @@ def test_settings_that_differ_at_their_end_differ_in_the_legend() -> None:
         assert series.label in words
 
 
+def test_the_reason_is_told_however_long_the_names_are() -> None:
+    found = [
+        *seed_measurements(),
+        *(
+            measured(64 + size, (cell(120.0),), title=f"{size} {'a very long name ' * 3}",
+                     knobs={"budget": str(64 + size), "topk": "8", "block_size": str(size)})
+            for size in range(16, 20)
+        ),
+    ]  # fmt: skip
+    chart = knob_chart(results_view("ct200", found, []), "budget", "user_rate")
+    assert chart is not None
+    picture = drawn(chart)
+    beneath = texts(parsed(picture.document()))[-3:]
+    assert " ".join(beneath) == chart.missing
+    assert chart.missing.endswith("and 1 more (nothing else differs from it in budget alone)")
+    assert picture.height == 400 + 2 * 16
+
+
 def test_what_has_no_place_in_a_chart_is_named_beneath_it() -> None:
     alone = measured(
         64, (cell(120.0),), knobs={"budget": "64", "topk": "8", "block_size": "16"}, title="alone"
