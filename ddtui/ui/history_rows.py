@@ -66,7 +66,7 @@ def line(
         fmt.date(view.began, seconds=bool(columns.who)),
         view.who,
         view.title if columns.changes else _told(view),
-        ", ".join(map(_short, view.changes)),
+        ", ".join(_short(each, glyphs) for each in view.changes),
         f"{_symbol(view, glyphs)} {_ending(view)}",
         "" if view.ended is None else fmt.duration(view.ended - view.began),
     )
@@ -105,9 +105,10 @@ def _symbol(view: ReconfigurationView, glyphs: Glyphs) -> str:
     return glyphs.warn if view.ending in {"", "rolled back"} else glyphs.failed
 
 
-def _short(change: Change) -> str:
-    name = change.knob or change.name
-    return fmt.clean(f"{name} {_shown(change.before)} > {_shown(change.after)}")
+def _short(change: Change, glyphs: Glyphs) -> str:
+    """A change in a few words, as wide with any glyphs."""
+    name, arrow = change.knob or change.name, ">" if glyphs.ascii else glyphs.arrow
+    return fmt.clean(f"{name} {_shown(change.before)} {arrow} {_shown(change.after)}")
 
 
 def _shown(value: str | None) -> str:

@@ -38,6 +38,8 @@ _LEAST_TITLE = 18
 _LEAST_WHAT = 17
 """Room for a rate and an acceptance length."""
 _WHAT_IN_FULL = 20
+_ACCEPT_FROM = 30
+"""Room in which the acceptance length is named as in the results."""
 _STYLES = {
     Ink.LABEL: "$label",
     Ink.DIM: "$label",
@@ -316,7 +318,8 @@ def result_row(result: Result, room: int = 1_000, *, marked: bool = True) -> Row
     if result.user_rate is not None:
         row.add(fmt.tokens_per_second(result.user_rate), Ink.STRONG).add(" tok/s", Ink.LABEL)
     if result.acceptance is not None:
-        row.add(" AL ", Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
+        word = " accept " if room >= _ACCEPT_FROM else " AL "
+        row.add(word, Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
     if result.passed is not None:
         _add_whole(row, Row(f"  {result.passed}/{result.tasks}"), room)
     if result.disturbed and marked:

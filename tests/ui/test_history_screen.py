@@ -34,7 +34,7 @@ async def test_every_change_is_a_line_and_each_is_told_in_full() -> None:
         await until(operator, shows(operator, "mara@desk"))
         listed = [each for each in operator.text().splitlines() if "2026-09-" in each]
         assert [each.split()[3:5] for each in listed[:2]] == [["not", "ended"], ["in", "force"]]
-        assert "budget 8 > 16" in listed[1]
+        assert "budget 8 → 16" in listed[1]
         await operator.press("j", "j", "enter")
         assert isinstance(operator.app.screen, ReadingScreen)
         text = operator.text()
