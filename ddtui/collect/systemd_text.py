@@ -26,7 +26,7 @@ _ESCAPES = {
     "e": "\x1b", "E": "\x1b", "\\": "\\", "'": "'", '"': '"', "?": "?", "s": " ",
     "$": "$", "`": "`",
 }  # fmt: skip
-_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
+_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _SPAN_UNITS = {
     "us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0, "min": 60.0, "h": 3600.0, "d": 86400.0,
     "w": 604800.0, "month": 2629800.0, "y": 31557600.0,
@@ -99,19 +99,18 @@ def unquote(word: str) -> str:
 
 
 def _unescape(text: str) -> str:
-    def value(match: re.Match[str]) -> str:
+    def value(match: re.Match[bytes]) -> bytes:
         octal, hexadecimal, letter = match.groups()
         if octal:
-            return chr(int(octal, 8) & 0xFF)
+            return bytes([int(octal, 8) & 0xFF])
         if hexadecimal:
-            return chr(int(hexadecimal, 16))
-        return _ESCAPES.get(letter, "\\" + letter)
+            return bytes([int(hexadecimal, 16)])
+        known = _ESCAPES.get(letter.decode("latin-1"))
+        return b"\\" + letter if known is None else known.encode()
 
-    raw = _ESCAPE.sub(value, text)
-    try:  # the escapes stand for bytes
-        return raw.encode("latin-1").decode("utf-8", "replace")
-    except UnicodeEncodeError:
-        return raw
+    # Escapes stand for bytes; beside them letters of any script are written as they are.
+    raw = text.encode("utf-8", "surrogatepass")
+    return _ESCAPE.sub(value, raw).decode("utf-8", "replace")
 
 
 def split_words(text: str) -> list[str]:
@@ -210,8 +209,14 @@ def _environment(
     starts: Starts,
 ) -> Environment:
     drop_ins = split_words(values.get("DropInPaths", ""))
+    # systemd prints what is set, and what is taken away again at the start, apart.
+    unset = set(split_words(values.get("UnsetEnvironment", "")))
     unit = Configured(
-        pairs=tuple(split_words(values.get("Environment", ""))),
+        pairs=tuple(
+            each
+            for each in split_words(values.get("Environment", ""))
+            if each not in unset and each.partition("=")[0] not in unset
+        ),
         exec_start=parse_exec_start(values.get("ExecStart", "")),
         files=frozenset({values.get("FragmentPath", ""), *drop_ins}),
         variable_files=values.get("EnvironmentFiles", ""),

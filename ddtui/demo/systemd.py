@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import shlex
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -120,13 +121,20 @@ class Unit:
     @property
     def environment(self) -> dict[str, str]:
         """Variables that the unit sets."""
+        return {name: value for name, value in self._set.items() if name not in self._unset}
+
+    @property
+    def _set(self) -> dict[str, str]:
         pairs = (
             word.partition("=")
             for line in self._settings("Environment")
             for word in shlex.split(line)
         )
-        unset = {name for line in self._settings("UnsetEnvironment") for name in line.split()}
-        return {name: value for name, _, value in pairs if name not in unset}
+        return {name: value for name, _, value in pairs}
+
+    @property
+    def _unset(self) -> list[str]:
+        return [name for line in self._settings("UnsetEnvironment") for name in line.split()]
 
     @property
     def control_group(self) -> str:
@@ -353,10 +361,7 @@ class Unit:
         ended = None if main_pid else self.last_exit
         codes = {"exited": "1", "killed": "2", "dumped": "3"}
         started = self.invocation.started_at if self.invocation else None
-        environment = " ".join(
-            f'"{name}={value}"' if " " in value else f"{name}={value}"
-            for name, value in self.environment.items()
-        )
+        environment = " ".join(printed(f"{name}={value}") for name, value in self._set.items())
         return {
             "Id": self.name,
             "Description": self.description,
@@ -381,6 +386,7 @@ class Unit:
             "NeedDaemonReload": "yes" if self.needs_reload else "no",
             "ExecStart": self._exec_start(started, main_pid),
             "Environment": environment,
+            "UnsetEnvironment": " ".join(self._unset),
         }
 
     def _exec_start(self, started: float | None, main_pid: int) -> str:
@@ -396,3 +402,10 @@ class Unit:
 def timestamp(at: float | None) -> str:
     """A moment as `systemctl show` prints it with TZ=UTC; empty for none."""
     return time.strftime("%a %Y-%m-%d %H:%M:%S UTC", time.gmtime(at)) if at else ""
+
+
+def printed(assignment: str) -> str:
+    """As systemctl prints a word of a list: as it is, or as a shell's `$'...'`."""
+    if re.fullmatch(r"[\w=:/.,@%+-]+", assignment):
+        return assignment
+    return "$'" + re.sub(r"([\\'\"$`])", r"\\\1", assignment).replace("\n", r"\n") + "'"
