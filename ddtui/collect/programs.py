@@ -199,6 +199,7 @@ UNIT_PROPERTIES = (
     "Environment",
     "EnvironmentFiles",
     "PassEnvironment",
+    "UnsetEnvironment",
     "WorkingDirectory",
     "User",
     "StatusText",
@@ -386,9 +387,8 @@ echo "@end"
 )
 """Arguments: port, the unit's control group or empty, `name` to look for the holder among all
 processes (dear on a busy host; ask once), the main process's pid or 0, the system unit or empty.
-One shot: `@socket UID INODE` for each listening socket of the port, `@process PID UID
-readable|unreadable` for each of the unit's processes, `@unit UID` where one of them is hidden,
-`@holds PID INODE` for those that hold one, `@other PID INODE NAME` for any."""
+One shot: `@socket UID INODE` for each listener, `@process PID UID readable|unreadable` for each of
+the unit's, `@unit UID` where one is hidden, `@holds PID INODE`, and `@other PID INODE NAME`."""
 
 CHECKPOINT = Program(
     "ddtui:checkpoint",

@@ -1,0 +1,198 @@
+"""Units as operators write them: forked, boxed in, of a passing user, moved, with odd values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ddtui.core.launch import Request
+from ddtui.core.snapshot import ReadinessState, Verdict
+from tests.host.changing import SUDOERS, Changer, changer, grant
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line
+from tests.host.watching import Watcher
+
+UNIT = "llm-more.service"
+BLOCK = "speculative-dflash-block-size"
+FOLDER = f"/etc/systemd/system/{UNIT}.d"
+RUNTIME = f"/run/systemd/system/{UNIT}.d"
+WORDS = engine_command(*DFLASH, load_seconds=1.0)
+OWN_NAME = ["@" + WORDS[0], "engine", *WORDS[1:]]
+
+
+@pytest.fixture
+def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
+    gpuhost.exec("rm", "-f", "/etc/sudoers.d/ops")
+    grant(gpuhost, UNIT)
+    yield gpuhost
+    gpuhost.remove_unit(UNIT)
+    gpuhost.exec("rm", "-f", SUDOERS)
+
+
+def flag(host: GpuHost, name: str = BLOCK) -> str:
+    words = host.exec("cat", f"/proc/{host.main_pid(UNIT)}/cmdline").stdout.split("\0")
+    return words[words.index(f"--{name}") + 1]
+
+
+async def there_and_back(host: GpuHost, ops: Changer) -> None:
+    """A change comes into force without a doubt, and is taken back."""
+    ready = await ops.watching.until_state(ReadinessState.READY)
+    evidence = {each.name: each.verdict for each in ready.readiness.evidence}
+    assert evidence["port owner"] in {Verdict.PROVED, Verdict.CONSISTENT}
+    record = await ops.apply(request=Request(flags={BLOCK: 16}))
+    assert (record.ending, record.doubt, flag(host)) == ("in force", "", "16"), record.steps[-1]
+    record = await ops.control.rollback(ops.heard)
+    assert (record.ending, record.doubt, flag(host)) == ("rolled back", "", "8"), record.steps[-1]
+
+
+FORKED = ["/usr/bin/setsid", "--fork", *WORDS]
+DAEMON = [
+    *("/usr/sbin/start-stop-daemon", "--start", "--background", "--make-pidfile"),
+    *("--pidfile", "/run/llm-more/pid", "--startas", WORDS[0], "--", *WORDS[1:]),
+]
+LINES = {
+    "forking": (FORKED, "ops", "Type=forking"),
+    "pidfile": (
+        DAEMON,
+        "ops",
+        "Type=forking\nPIDFile=/run/llm-more/pid\nRuntimeDirectory=llm-more",
+    ),
+    "dynamic-user": (WORDS, "", "DynamicUser=yes"),
+    "strict": (WORDS, "ops", "ProtectSystem=strict\nProtectHome=read-only\nPrivateTmp=yes"),
+    "no-proc": (WORDS, "dev", "ProtectProc=invisible\nProcSubset=pid\nPrivateUsers=yes"),
+    "kill-process": (WORDS, "ops", "KillMode=process"),
+    "kill-mixed": (WORDS, "ops", "KillMode=mixed\nSendSIGHUP=yes"),
+    "delegated": (WORDS, "ops", "Delegate=yes"),
+    "sub-cgroup": (WORDS, "ops", "Delegate=yes\nDelegateSubgroup=main"),
+    "oneshot-pre": (WORDS, "ops", "ExecStartPre=/bin/sleep 1\nExecStopPost=/bin/sleep 1"),
+    "slice": (WORDS, "ops", "Slice=gpu-llm.slice\nCPUAccounting=yes"),
+    "restart-always": (WORDS, "ops", "Restart=always\nRestartSec=1"),
+    "exec": (WORDS, "ops", "Type=exec\nNice=5"),
+}
+
+
+@pytest.mark.parametrize("name", LINES)
+async def test_there_and_back(host: GpuHost, watcher: Watcher, tmp_path: Path, name: str) -> None:
+    words, user, service = LINES[name]
+    host.install_unit(UNIT, words, user=user, service=service)
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await there_and_back(host, ops)
+
+
+async def test_a_process_with_another_name(host: GpuHost, watcher: Watcher, tmp_path: Path) -> None:
+    host.install_unit(UNIT, "@" + exec_line([WORDS[0], *WORDS]), user="ops")
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await ops.watching.until_state(ReadinessState.READY)
+        plan = await ops.plan(Request(flags={BLOCK: 16}))
+        (note,) = [each.text for each in plan.findings if each.rule == "server-flags"]
+        assert "unrecognized arguments: --help" in note  # by the engine, which has none
+        await there_and_back(host, ops)
+
+
+async def test_odd_values_stay_as_they_are(host: GpuHost, watcher: Watcher, tmp_path: Path) -> None:
+    service = (
+        "Environment=\"QUOTED=a 'b' \\\"c\\\"\" PERCENT=100%% 'DOLLAR=$HOME ${X}'\n"
+        "Environment=EMPTY= UNIT_NAME=%n BACK=a\\\\b SEMI=a;b"
+    )
+    host.install_unit(UNIT, WORDS, user="ops", service=service)
+
+    def environment() -> set[str]:
+        found = host.exec("cat", f"/proc/{host.main_pid(UNIT)}/environ").stdout.split("\0")
+        return {
+            each
+            for each in found
+            if not each.startswith(("INVOCATION_ID", "SYSTEMD_EXEC", "JOURNAL"))
+        }
+
+    before = environment()
+    assert "QUOTED=a 'b' \"c\"" in before
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await ops.watching.until_state(ReadinessState.READY)
+        plan = await ops.control.plan(Request(flags={BLOCK: 16}))
+        record = await ops.control.apply(plan, ops.heard)
+        assert (record.ending, record.doubt) == ("in force", "")
+        assert environment() == before
+        odd = "x \"y\" 'z' 50% $HOME ${A} \\\\ ;"
+        record = await ops.apply(request=Request(environment={"QUOTED": odd, "PERCENT": None}))
+        assert (record.ending, record.doubt) == ("in force", ""), record.steps[-1]
+        assert f"QUOTED={odd}" in environment()
+        assert not [each for each in environment() if each.startswith("PERCENT=")]
+        assert (await ops.control.rollback(ops.heard)).ending == "rolled back"
+        assert environment() == before
+
+
+@pytest.mark.parametrize("name", ["override.conf", "40-runtime.conf"])
+async def test_drop_ins_until_the_next_boot(
+    host: GpuHost, watcher: Watcher, tmp_path: Path, name: str
+) -> None:
+    """As `systemctl edit --runtime` makes them: read beneath ddtui's, or over it, by their name."""
+    host.install_unit(UNIT, WORDS, user="ops")
+    other = engine_command(*DFLASH, "--context-length", "4096", load_seconds=1.0)
+    host.write(f"{RUNTIME}/{name}", f"[Service]\nExecStart=\nExecStart={exec_line(other)}\n")
+    host.systemctl("daemon-reload")
+    host.systemctl("restart", UNIT)
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await ops.watching.until_state(ReadinessState.READY)
+        await ops.watching.until(lambda known: known.unit and "4096" in known.unit.command_line)
+        if name.startswith("40"):
+            await there_and_back(host, ops)
+            assert flag(host, "context-length") == "4096"
+            return
+        with pytest.raises(Exception, match=f"{RUNTIME}/{name} sets ExecStart after"):
+            await ops.control.plan(Request(flags={BLOCK: 16}))
+        assert flag(host) == "8"
+
+
+async def test_a_watchdog_that_nobody_feeds(
+    host: GpuHost, watcher: Watcher, tmp_path: Path
+) -> None:
+    """Its end is told as the watchdog's, not as a fault of the engine."""
+    host.install_unit(UNIT, WORDS, user="ops")
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        await ops.watching.until_state(ReadinessState.READY)
+        host.write(f"{FOLDER}/20-dog.conf", "[Service]\nWatchdogSec=3\nNotifyAccess=all\n")
+        host.systemctl("daemon-reload")
+        record = await ops.apply(
+            request=Request(flags={BLOCK: 16, "load-seconds": "30"}), policy="never"
+        )
+        assert record.ending == "failed"
+        assert record.cause is not None
+        assert "watchdog" in f"{record.cause} {record.steps[-1].detail}".lower()
+
+
+async def test_an_engine_that_moves_its_workers(
+    host: GpuHost, watcher: Watcher, tmp_path: Path
+) -> None:
+    """Delegated: its processes stand in a group beneath the unit's."""
+    service = (
+        "Delegate=yes\nExecStartPost=+/bin/sh -c 'd=/sys/fs/cgroup/system.slice/%n/workers;"
+        " mkdir -p $$d && echo $$MAINPID > $$d/cgroup.procs'"
+    )
+    host.install_unit(UNIT, WORDS, user="ops", service=service)
+    async with changer(watcher, UNIT, tmp_path) as ops:
+        group = host.exec("cat", f"/proc/{host.main_pid(UNIT)}/cgroup").stdout
+        assert group.strip().endswith("/workers")
+        await there_and_back(host, ops)
+
+
+SOCKET = "llm-more.socket"
+
+
+async def test_a_unit_behind_a_socket(host: GpuHost, watcher: Watcher, tmp_path: Path) -> None:
+    """The port of its socket is systemd's: it is not free once the unit has stopped."""
+    host.write(
+        f"/etc/systemd/system/{SOCKET}",
+        "[Socket]\nListenStream=127.0.0.1:30066\n[Install]\nWantedBy=sockets.target\n",
+    )
+    host.install_unit(UNIT, WORDS, user="ops")
+    host.systemctl("stop", UNIT)
+    host.systemctl("start", SOCKET)
+    host.systemctl("start", UNIT)
+    try:
+        async with changer(watcher, UNIT, tmp_path) as ops:
+            await there_and_back(host, ops)
+    finally:
+        host.systemctl("stop", SOCKET, check=False)
+        host.exec("rm", "-f", f"/etc/systemd/system/{SOCKET}")
+        host.systemctl("daemon-reload")
