@@ -9,6 +9,7 @@ from ddtui.core.width import clip, padded
 from ddtui.experiments import fitting
 from ddtui.experiments.columns import Column, columns_of, verdict_word
 from ddtui.experiments.comparison import Standing
+from ddtui.experiments.fastest import fastest_words
 from ddtui.experiments.fitting import WIDEST_TITLE, fitted, width_of
 from ddtui.experiments.results import ResultsView, Row
 
@@ -49,11 +50,12 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
         yield from wrapped(words, width)
     yield from _not_compared(view.rows, width)
     yield from _causes(view.rows, width, paint)
-    if view.notes:
+    first = fastest_words(view.rows, view.margin)
+    if notes := [*first, *(note.text for note in view.notes)]:
         yield ""
         yield paint("What stands out", "bold")
-        for note in view.notes:
-            yield from wrapped(f"  {note.text}", width, "    ")
+        for note in notes:
+            yield from wrapped(f"  {note}", width, "    ")
     if view.waiting:
         yield ""
         yield f"{view.waiting} experiments of the queue have not ended yet"

@@ -9,7 +9,8 @@ from urllib.parse import quote
 
 from ddtui.core.measurement import Measurement
 from ddtui.experiments.columns import coding_share, columns_of, marks_of, verdict_word
-from ddtui.experiments.comparison import Standing
+from ddtui.experiments.comparison import SMALLEST_DIFFERENCE, Standing
+from ddtui.experiments.fastest import fastest_words
 from ddtui.experiments.results import ResultsView, Row
 from ddtui.experiments.wording import NOTHING, difference_interval, number, seconds
 
@@ -68,11 +69,13 @@ def _head(view: ResultsView, written: float) -> Iterator[str]:
     if view.waiting:
         yield f"Not ended yet: {view.waiting} experiments of the queue."
     yield ""
+    drift = "the drift between loads"
+    if view.margin <= SMALLEST_DIFFERENCE:
+        drift = "the least that is told: a fresh load alone may change as much"
     yield (
         "Figures are medians over repeats, with 95 % intervals. A configuration is faster or "
         "slower when the 95 % interval of its ratio to the baseline (Welch's t on logarithms) "
-        f"leaves 1 out by more than {view.margin * 100:.1f} %, the drift between loads; else it is "
-        "a tie. "
+        f"leaves 1 out by more than {view.margin * 100:.1f} %, {drift}; else it is a tie. "
         "tok/s per user is acceptance length over step time: a change pays if acceptance grows by "
         f"the larger factor. {NOTHING} means not measured."
     )
@@ -95,10 +98,11 @@ def _configurations(view: ResultsView) -> Iterator[str]:
 
 
 def _notes(view: ResultsView) -> Iterator[str]:
-    if view.notes:
+    first = fastest_words(view.rows, view.margin)
+    if notes := [*first, *(note.text for note in view.notes)]:
         yield "## What stands out"
         yield ""
-        yield from (f"- {escaped(note.text)}" for note in view.notes)
+        yield from (f"- {escaped(note)}" for note in notes)
         yield ""
 
 
