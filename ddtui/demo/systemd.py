@@ -405,7 +405,7 @@ def timestamp(at: float | None) -> str:
 
 
 def printed(assignment: str) -> str:
-    """As systemctl prints a word of a list: as it is, or as a shell's `$'...'`."""
+    """As systemctl prints a word of a list: as it is, or in quotes."""
     if re.fullmatch(r"[\w=:/.,@%+-]+", assignment):
         return assignment
-    return "$'" + re.sub(r"([\\'\"$`])", r"\\\1", assignment).replace("\n", r"\n") + "'"
+    return '"' + re.sub(r'([\\"$`])', r"\\\1", assignment).replace("\n", r"\n") + '"'

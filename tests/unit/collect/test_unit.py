@@ -191,6 +191,7 @@ class TestTexts:
     def test_letters_of_any_script_beside_escapes(self) -> None:
         text = "$'A=\u00e9t\u00e9 \\'x\\'' $'B=\\303\\251 \u2026' C=\u00e9"
         assert split_words(text) == ["A=\u00e9t\u00e9 'x'", "B=\u00e9 \u2026", "C=\u00e9"]
+        assert split_words('"D=\u00e9t\u00e9 \\"q\\""') == ['D=\u00e9t\u00e9 "q"']
 
     def test_escapes_in_double_quotes(self) -> None:
         assert split_words(r'"G=l1\nl2" "D=\$x \\n \`q\""') == ["G=l1\nl2", 'D=$x \\n `q"']
