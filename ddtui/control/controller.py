@@ -17,6 +17,7 @@ from ddtui.control.carrying_out import Watching
 from ddtui.control.differences import (
     differences,
     edited_beneath,
+    ends_with_the_login,
     not_running_as_written,
     not_to_be_read,
     not_yet_read,
@@ -160,6 +161,7 @@ class Controller:
             *edited_beneath(text),
             *not_yet_read(text),
             *not_to_be_read(text),
+            *ends_with_the_login(text),
             *not_running_as_written(
                 command.launch, snapshot, self._watching.engine, command.opaque
             ),

@@ -118,6 +118,21 @@ def not_to_be_read(text: UnitText) -> tuple[Finding, ...]:
     )
 
 
+def ends_with_the_login(text: UnitText) -> tuple[Finding, ...]:
+    """Whether the engine will end once nobody is logged in: that is no proof that lasts."""
+    if not text.passing:
+        return ()
+    return (
+        Finding(
+            Level.WARNING,
+            "no-linger",
+            f"the engine ends with the last login of {text.user}, which may be this one",
+            "lingering is off: the service manager of a user lives as long as a login of that user",
+            f"loginctl enable-linger {text.user}",
+        ),
+    )
+
+
 def not_running_as_written(
     written: Launch, snapshot: Snapshot, engine: Engine, opaque: Collection[str] = ()
 ) -> tuple[Finding, ...]:

@@ -48,11 +48,13 @@ class UnitText(msgspec.Struct, frozen=True):
     """Files of it that may not be read; `files` has the others."""
     machine: str = ""
     """Tells the host's installation from any other one; empty where that is not known."""
+    passing: bool = False
+    """Whether it is of a user's manager that ends with the user's last login."""
     trouble: Trouble | None = None
 
 
 _BLOCK = re.compile(
-    rb"@(show|machine|cat|file|gone|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n"
+    rb"@(show|passing|machine|cat|file|gone|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n"
 )
 _SHOWN = (
     *("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart"),
@@ -92,6 +94,7 @@ def parse_unit_files(output: bytes, unit: str = "") -> UnitText:
         shown=values.get("ExecStart", ""),
         unread=tuple(file.path for file in unread),
         closed=tuple(closed),
+        passing=any(kind == "passing" for kind, _, _ in blocks),
         machine=next((clean(path, 64) for kind, path, _ in blocks if kind == "machine"), ""),
     )
     return _judged(unit, text, values, shown)

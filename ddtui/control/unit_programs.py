@@ -54,6 +54,9 @@ each() { # KIND PATH
 }
 echo "@user $(id -un) $UID $HOME"
 block show - "$out"
+if [ "$scope" = user ] && [ -d /run/systemd/users ]; then
+  [ -e "/var/lib/systemd/linger/$(id -un)" ] || echo "@passing - $(id -un)"
+fi
 [ ! -r /etc/machine-id ] || { id=$(sha256sum < /etc/machine-id) && echo "@machine - ${id%% *}"; }
 nl=$'\n'; all=$nl$out
 paths=${all#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
@@ -106,7 +109,8 @@ file of the unit instead, and `@gone - PATH` for one that is there no more), `en
 file of variables that must be there, or is), `unread` (each drop-in that systemd will take up with
 its next reload) and `ours` (ddtui's own drop-in); `-` instead of the size of a file that may not be
 read, `@none PATH` where there is no drop-in; `@machine - HASH` of the host's machine-id(5), which
-itself is to be told nobody; `@end`."""
+itself is to be told nobody; `@passing - NAME` of a user whose manager ends with the last login;
+`@end`."""
 
 LOOK = Program(
     "ddtui:unit-look",

@@ -169,12 +169,18 @@ async def test_a_unit_of_a_user(host: GpuHost, watcher: Watcher, tmp_path: Path)
         host.exec(*user, "--user", "start", unit)
         try:
             await ops.watching.until_state(ReadinessState.READY)
+            plan = await ops.plan(Request(flags={BLOCK: 16}))
+            (passing,) = [each for each in plan.findings if each.rule == "no-linger"]
+            assert passing.remedy == "loginctl enable-linger ops"
+            host.exec("loginctl", "enable-linger", "ops")
+            plan = await ops.plan(Request(flags={BLOCK: 16}))
+            assert "no-linger" not in {each.rule for each in plan.findings}
             record = await ops.apply(request=Request(flags={BLOCK: 16}))
             assert record.ending == "in force"
             assert host.exec("test", "-e", f"{folder}/{unit}.d/50-ddtui.conf").returncode == 0
         finally:
             host.exec(*user, "--user", "stop", unit, check=False)
-            host.sh('rm -rf "$1"', "/home/ops/.config/systemd")
+            host.sh('rm -rf "$1"; loginctl disable-linger ops', "/home/ops/.config/systemd")
             host.exec(*user, "--user", "daemon-reload", check=False)
 
 
