@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
     from ddtui.control.controller import Controller, Policy
     from ddtui.core.change_record import ChangeRecord
-    from ddtui.core.launch import Plan, Request
+    from ddtui.core.launch import Finding, Plan, Request
     from ddtui.hosts.base import HostError
     from ddtui.store import StoreError
 
@@ -169,6 +169,7 @@ def restart(
         from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
         await control.check_rights()
+        _show_findings(await control.against_restart())
         if not await confirmed(source, "restart", yes):
             raise _NotBegun(_UNCONFIRMED)
         asked = asked_on_terminal(yes, end_orphans)
@@ -285,6 +286,13 @@ def _show(plan: Plan, *, as_json: bool) -> None:
         emit_json(plan_report(plan))
     else:
         say("\n".join(plan_lines(plan, Paint())))
+
+
+def _show_findings(findings: Sequence[Finding]) -> None:
+    from ddtui.cli.change_report import finding_lines
+
+    if lines := list(finding_lines(findings, Paint())):
+        say("\n".join(lines))
 
 
 def _end_dry(plan: Plan, *, as_json: bool) -> None:

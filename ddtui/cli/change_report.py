@@ -9,7 +9,7 @@ import msgspec
 
 from ddtui.cli.output import Paint, clean, in_local_time, moment, narrowed, table
 from ddtui.core.change_record import ChangeRecord
-from ddtui.core.launch import ChangeKind, Level, Plan
+from ddtui.core.launch import ChangeKind, Finding, Level, Plan
 from ddtui.core.redact import redact_mapping
 from ddtui.engines.sglang.dialects import knob_of
 
@@ -37,7 +37,12 @@ def plan_lines(plan: Plan, paint: Paint) -> Iterator[str]:
         yield from table(rows)
     else:
         yield "no flag and no variable changes"
-    for finding in plan.findings:
+    yield from finding_lines(plan.findings, paint)
+
+
+def finding_lines(findings: Sequence[Finding], paint: Paint) -> Iterator[str]:
+    """What was found, each with its reason and its remedy."""
+    for finding in findings:
         yield f"{paint(finding.level.value, _COLOURS[finding.level])}: {clean(finding.text)}"
         if finding.reason:
             yield f"       {clean(finding.reason)}"

@@ -23,6 +23,7 @@ from ddtui.control.differences import (
     not_yet_read,
     safe_environment,
     safe_launch,
+    stopped_with_it,
     with_drop_in,
 )
 from ddtui.control.drop_in import Header
@@ -162,6 +163,7 @@ class Controller:
             *not_yet_read(text),
             *not_to_be_read(text),
             *ends_with_the_login(text),
+            *stopped_with_it(text),
             *not_running_as_written(
                 command.launch, snapshot, self._watching.engine, command.opaque
             ),
@@ -271,6 +273,7 @@ class Controller:
         command = self._command(actions, text)
         before, after = command.launch, self._launch_with(actions, text, back.drop_in)
         findings = [*back.findings, *not_yet_read(text), *not_to_be_read(text)]
+        findings += stopped_with_it(text)
         if drop_in.sets_anything(back.drop_in):
             findings += await self._planner.in_sight(command, after)
         changes = tuple(self._differences(before, after))
@@ -407,8 +410,13 @@ class Controller:
                 )
 
     async def against_restart(self) -> tuple[Finding, ...]:
-        """What speaks against a restart: a missing right. Raises NotPossible, HostError."""
-        return await self._rights.findings(self._actions_of())
+        """What speaks against a restart: a missing right, others that stop with it.
+
+        Raises NotPossible, HostError.
+        """
+        actions = self._actions_of()
+        others = stopped_with_it(await actions.read())
+        return (*await self._rights.findings(actions), *others)
 
     async def check_rights(self) -> None:
         """That nothing is missing to change the unit. Raises RightMissing, NotPossible."""

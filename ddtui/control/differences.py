@@ -133,6 +133,22 @@ def ends_with_the_login(text: UnitText) -> tuple[Finding, ...]:
     )
 
 
+def stopped_with_it(text: UnitText) -> tuple[Finding, ...]:
+    """Which other units a stop takes down; ddtui may start none but its own."""
+    if not (names := text.stopped_with_it):
+        return ()
+    return (
+        Finding(
+            Level.WARNING,
+            "others-stop",
+            f"{', '.join(names[:5])}{' and more' if names[5:] else ''} will be stopped with it,"
+            " and not started again",
+            "by their Requires=, BindsTo= or PartOf= systemd stops them with the engine's unit",
+            f"afterwards: systemctl start {' '.join(names[:5])}",
+        ),
+    )
+
+
 def not_running_as_written(
     written: Launch, snapshot: Snapshot, engine: Engine, opaque: Collection[str] = ()
 ) -> tuple[Finding, ...]:

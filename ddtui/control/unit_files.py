@@ -50,11 +50,13 @@ class UnitText(msgspec.Struct, frozen=True):
     """Tells the host's installation from any other one; empty where that is not known."""
     passing: bool = False
     """Whether it is of a user's manager that ends with the user's last login."""
+    stopped_with_it: tuple[str, ...] = ()
+    """Other units that are up, and that systemd stops with it."""
     trouble: Trouble | None = None
 
 
 _BLOCK = re.compile(
-    rb"@(show|passing|machine|cat|file|gone|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n"
+    rb"@(show|passing|with|machine|cat|file|gone|environment|ours|unread) (\d{1,12}|-) ([^\n]*)\n"
 )
 _SHOWN = (
     *("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart"),
@@ -95,6 +97,9 @@ def parse_unit_files(output: bytes, unit: str = "") -> UnitText:
         unread=tuple(file.path for file in unread),
         closed=tuple(closed),
         passing=any(kind == "passing" for kind, _, _ in blocks),
+        stopped_with_it=tuple(
+            dict.fromkeys(clean(path, 200) for kind, path, _ in blocks if kind == "with")
+        ),
         machine=next((clean(path, 64) for kind, path, _ in blocks if kind == "machine"), ""),
     )
     return _judged(unit, text, values, shown)

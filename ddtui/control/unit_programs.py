@@ -57,6 +57,9 @@ block show - "$out"
 if [ "$scope" = user ] && [ -d /run/systemd/users ]; then
   [ -e "/var/lib/systemd/linger/$(id -un)" ] || echo "@passing - $(id -un)"
 fi
+for each in $($ctl show --no-pager -p RequiredBy,BoundBy,ConsistsOf --value -- "$unit"); do
+  ! $ctl is-active -- "$each" >/dev/null 2>&1 || echo "@with - $each"
+done
 [ ! -r /etc/machine-id ] || { id=$(sha256sum < /etc/machine-id) && echo "@machine - ${id%% *}"; }
 nl=$'\n'; all=$nl$out
 paths=${all#*"${nl}DropInPaths="}; paths=${paths%%"$nl"*}
@@ -110,7 +113,7 @@ file of variables that must be there, or is), `unread` (each drop-in that system
 its next reload) and `ours` (ddtui's own drop-in); `-` instead of the size of a file that may not be
 read, `@none PATH` where there is no drop-in; `@machine - HASH` of the host's machine-id(5), which
 itself is to be told nobody; `@passing - NAME` of a user whose manager ends with the last login;
-`@end`."""
+`@with - UNIT` for each that is up and is stopped with it; `@end`."""
 
 LOOK = Program(
     "ddtui:unit-look",

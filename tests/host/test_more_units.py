@@ -176,6 +176,32 @@ async def test_an_engine_that_moves_its_workers(
         await there_and_back(host, ops)
 
 
+async def test_units_that_stop_with_it_are_named(
+    host: GpuHost, watcher: Watcher, tmp_path: Path
+) -> None:
+    """A proxy that requires the engine, and an exporter that is part of it."""
+    host.install_unit(UNIT, WORDS, user="ops")
+    tied = {"llm-proxy.service": "Requires", "llm-part.service": "PartOf"}
+    try:
+        for name, how in {**tied, "llm-free.service": "After"}.items():
+            host.install_unit(name, "/usr/bin/sleep 9999", unit=f"{how}={UNIT}")
+        async with changer(watcher, UNIT, tmp_path) as ops:
+            await ops.watching.until_state(ReadinessState.READY)
+            plan = await ops.plan(Request(flags={BLOCK: 16}))
+            (told,) = [each for each in plan.findings if each.rule == "others-stop"]
+            assert set(told.remedy.split()[3:]) == tied.keys()
+            rules = {each.rule for each in await ops.control.against_restart()}
+            assert "others-stop" in rules
+            await there_and_back(host, ops)
+            down = [each for each in tied if host.show(each, "ActiveState") == "inactive"]
+            assert down == [*tied]  # as was told
+            plan = await ops.plan(Request(flags={BLOCK: 16}))
+            assert "others-stop" not in {each.rule for each in plan.findings}
+    finally:
+        for name in (*tied, "llm-free.service"):
+            host.remove_unit(name)
+
+
 SOCKET = "llm-more.socket"
 
 
