@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 import msgspec
-from sqlalchemy import Connection, Engine, RowMapping, Select, insert, select, update
+from sqlalchemy import Connection, Engine, RowMapping, Select, func, insert, select, update
 
 from ddtui.core.change_record import PROVED_ENDINGS, ChangeRecord, StepRecord
 from ddtui.store.database import failures, writing
@@ -17,6 +17,14 @@ from ddtui.store.tables import reconfigurations as table
 _COLUMNS = (
     *("id", "kind", "host", "simulated", "unit", "who", "preset", "began", "ended", "ending"),
     *("drop_in", "drop_in_hash"),
+)
+
+# Steps are numbered as they are kept. Times only tell what has none: clocks can be set back.
+_FIRST, _LAST = (
+    func.coalesce(
+        select(which(steps.c.id)).where(steps.c.reconfiguration == table.c.id).scalar_subquery(), 0
+    )
+    for which in (func.min, func.max)
 )
 
 _log = logging.getLogger(__name__)
@@ -48,7 +56,7 @@ class Reconfigurations:
         query = select(table).where(table.c.host == host, table.c.simulated == simulated)
         if unit:
             query = query.where(table.c.unit == unit)
-        return self._records(query.order_by(table.c.began.desc()).limit(most))
+        return self._records(query.order_by(_FIRST.desc(), table.c.began.desc()).limit(most))
 
     def unfinished(self, host: str, unit: str, *, simulated: bool = False) -> ChangeRecord | None:
         """The last change of a unit, if it has not ended."""
@@ -65,7 +73,7 @@ class Reconfigurations:
                 table.c.unit == unit,
                 table.c.ending.in_(PROVED_ENDINGS),
             )
-            .order_by(table.c.ended.desc())
+            .order_by(_LAST.desc(), table.c.ended.desc())
             .limit(1)
         )
         with self._failures("read earlier changes"), self._engine.connect() as connection:

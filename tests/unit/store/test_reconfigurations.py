@@ -111,6 +111,21 @@ def test_what_was_proved_last(store: Store) -> None:
     assert kept.last_in_force("ct200", UNIT, simulated=True) is None
 
 
+def test_a_clock_that_is_set_back_hides_no_change(store: Store) -> None:
+    """The last one is that whose steps were kept last: it goes on, and is what was proved last."""
+    kept = store.reconfigurations
+    for name, at in (("a", 9000.0), ("b", 5000.0)):
+        kept.step(change(name, at), StepRecord("planned", at))
+        ended = change(name, at, ending="in force", ended=at + 1, drop_in=name)
+        kept.step(ended, StepRecord("in force", at + 1))
+    assert kept.last_in_force("ct200", "llm.service") == "b"
+    kept.step(change("c", 1000.0), StepRecord("planned", 1000.0))
+    assert [each.id for each in kept.history("ct200")] == ["c", "b", "a"]
+    found = kept.unfinished("ct200", "llm.service")
+    assert found is not None
+    assert found.id == "c"
+
+
 def test_what_an_older_ddtui_kept_is_read(store: Store) -> None:
     launch = Launch(("python", "--budget", "8"), {"A": "1"})
     moved = Change(ChangeKind.FLAG, "budget", "4", "8")
