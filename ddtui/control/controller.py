@@ -8,7 +8,7 @@ import os
 import platform
 import uuid
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -226,14 +226,10 @@ class Controller:
             content = drop_in.render(command.lines(plan.after), header)
         except (CommandRefused, ExecError) as error:
             raise NotPossible(str(error), getattr(error, "way_out", "")) from error
-        request = msgspec.to_builtins(plan.request)
-        request["environment"] = safe_environment(request["environment"])
-        for part in ("knobs", "flags"):
-            request[part] = redact_mapping(request[part])
         record = msgspec.structs.replace(
             record,
             preset=plan.request.preset,
-            request=request,
+            request=_safe_request(plan.request),
             changes=[msgspec.to_builtins(each) for each in plan.changes],
             drop_in=content,
             drop_in_hash=drop_in.text_hash(content),
@@ -469,6 +465,15 @@ class Controller:
             if self._journal is not None and not self._journal.record.steps:
                 self._journal = before  # nothing was touched
         return journal.record
+
+
+def _safe_request(request: Request) -> dict[str, Any]:
+    """What was asked for, without secrets."""
+    plain: dict[str, Any] = msgspec.to_builtins(request)
+    plain["environment"] = safe_environment(plain["environment"])
+    for part in ("knobs", "flags"):
+        plain[part] = redact_mapping(plain[part])
+    return plain
 
 
 def _invocations(record: ChangeRecord) -> set[str]:
