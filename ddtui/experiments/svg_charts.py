@@ -168,11 +168,11 @@ def _heat_map(chart: HeatMap) -> Svg:
         at = HEIGHT - _BOTTOM - (row + 0.5) * tall + 4
         picture.text(_LEFT - 8, at, name, "tick", anchor="end")
     picture.text(WIDTH - _RIGHT + 18, _TOP + 16, f"in {chart.unit}; strongest is best", "faint")
-    picture.text(WIDTH - _RIGHT + 18, _TOP + 34, "–  not measured", "faint")
-    told = [f"all with {chart.beside}"] if chart.beside else []
+    told = ["–  not measured"] if len(chart.fields) < len(chart.columns) * len(chart.rows) else []
+    told += [f"all with {chart.beside}"] if chart.beside else []
     told += [f"{chart.coupled} changes with them"] if chart.coupled else []
     for below, words in enumerate(line for each in told for line in _legend_lines(each)):
-        picture.text(WIDTH - _RIGHT + 18, _TOP + 52 + 15 * below, words, "faint")
+        picture.text(WIDTH - _RIGHT + 18, _TOP + 34 + 15 * below, words, "faint")
     _beneath(picture, chart)
     _watermark(picture, chart)
     return picture
