@@ -58,8 +58,17 @@ def way_out(lines: Sequence[str]) -> str:
 
 
 def escaped(command: str) -> str:
-    r"""With a backslash before what sudoers reads as its own, `\` included (sudoers(5))."""
-    return re.sub(r"([\\,:=])", r"\\\1", command)
+    r"""With a backslash before what sudoers reads as its own (sudoers(5)).
+
+    One of the command's own (`llm@gpu\x2d0.service`) is four: what is left of them is a pattern,
+    in which a backslash takes away what the next character means.
+    """
+    return re.sub(r"[,:=]", r"\\\g<0>", command.replace("\\", "\\" * 4))
+
+
+def _unescaped(pattern: str) -> str:
+    """What a listed pattern means; wildcards that are escaped stay so."""
+    return re.sub(r"\\([^*?\[\]!^])", r"\1", pattern)
 
 
 def granted(rules: list[str]) -> set[str]:
@@ -74,7 +83,7 @@ def granted(rules: list[str]) -> set[str]:
             tags, command = _tags(part.strip())
             without_password = (without_password or "NOPASSWD" in tags) and "PASSWD" not in tags
             if without_password:
-                found.add(re.sub(r"\\([\\,:=])", r"\1", command))
+                found.add(_unescaped(command))
     return found
 
 
@@ -107,7 +116,7 @@ def _last_word(rules: list[str], command: str) -> bool | None:
         for part in re.split(r"(?<!\\),\s*", match[2] if match is not None else rule):
             tags, pattern = _tags(part.strip())
             wants = (wants or "PASSWD" in tags) and "NOPASSWD" not in tags
-            fits = _fits(re.sub(r"\\([\\,:=])", r"\1", pattern), command)
+            fits = _fits(_unescaped(pattern), command)
             if fits is False:
                 continue
             told = "=" not in tags and not pattern.startswith("!")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,8 @@ import pytest
 from ddtui.core.launch import Request
 from ddtui.core.snapshot import ReadinessState, Verdict
 from tests.host.changing import SUDOERS, Changer, changer, grant
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line, wait_until
+from tests.host.test_verbs import Ddtui
 from tests.host.watching import Watcher
 
 UNIT = "llm-more.service"
@@ -200,6 +202,49 @@ async def test_units_that_stop_with_it_are_named(
     finally:
         for name in (*tied, "llm-free.service"):
             host.remove_unit(name)
+
+
+async def test_a_unit_of_a_template(host: GpuHost, watcher: Watcher, tmp_path: Path) -> None:
+    """What is changed is this instance, and no other one."""
+    template, unit = "llm-many@.service", "llm-many@gpu\\x2d0.service"
+    line = exec_line(WORDS).replace("/models/kimi", "/models/%p-%I")
+    host.sh("ln -sfn kimi /models/llm-many-gpu-0")
+    host.install_unit(template, line, user="ops", start=False)
+    grant(host, unit)
+    try:
+        host.systemctl("start", unit)
+        async with changer(watcher, unit, tmp_path) as ops:
+            await ops.watching.until_state(ReadinessState.READY)
+            record = await ops.apply(request=Request(flags={BLOCK: 16}))
+            assert (record.ending, record.doubt) == ("in force", ""), record.steps[-1]
+            words = host.exec("cat", f"/proc/{host.main_pid(unit)}/cmdline").stdout.split("\0")
+            assert "/models/llm-many-gpu-0" in words
+            assert (await ops.control.rollback(ops.heard)).ending == "rolled back"
+    finally:
+        host.remove_unit(unit)
+        host.remove_unit(template)
+        host.sh("rm -f /models/llm-many-gpu-0")
+
+
+def test_another_name_of_a_unit(host: GpuHost, tmp_path: Path) -> None:
+    """It is one unit, with one drop-in and one lock, whatever it is called."""
+    alias = "llm-alias.service"
+    host.install_unit(UNIT, WORDS, user="ops", start=False)
+    host.sh(f"ln -sfn {UNIT} /etc/systemd/system/{alias}")
+    host.systemctl("daemon-reload")
+    host.systemctl("restart", UNIT)
+    try:
+        ddtui = Ddtui(tmp_path, host)
+        ddtui.write_config(unit=alias)
+        wait_until(lambda: host.sh("ss -Hltn sport = :30000"), 30)
+        applied = ddtui.run("apply", "gpu", "--yes", "--json", "--set", f"flag:{BLOCK}=16")
+        assert applied.returncode == 0, applied.stderr
+        assert json.loads(applied.stdout)["unit"] == UNIT
+        assert flag(host) == "16"
+        assert host.sh(f"ls {FOLDER}").split() == ["50-ddtui.conf"]
+        assert not host.sh(f"ls -d /etc/systemd/system/{alias}.d || :")
+    finally:
+        host.exec("rm", "-rf", f"/etc/systemd/system/{alias}")
 
 
 SOCKET = "llm-more.socket"

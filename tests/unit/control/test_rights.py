@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddtui.control.rights import wants_password
+from ddtui.control.rights import granted, sudoers_lines, wants_password
 
 COMMAND = "/usr/bin/systemctl stop llm.service"
 ALL = "(ALL : ALL) ALL"
@@ -71,3 +71,15 @@ def test_the_last_rule_that_fits_decides(rules: list[str], wants: bool | None) -
 def test_defaults_may_do_without_a_password(defaults: str, wants: bool | None) -> None:
     assert wants_password(listed(ALL, defaults=defaults), COMMAND) is wants
     assert wants_password(listed(FREE, defaults=defaults), COMMAND) is False
+
+
+def test_a_backslash_in_a_units_name_is_granted_as_sudo_matches_it() -> None:
+    r"""Of the four one is left for the pattern's escape, and one for the name.
+
+    A rule that is listed with one stands for the name without it.
+    """
+    unit = r"llm@gpu\x2d0.service"
+    stop = f"/usr/bin/systemctl stop {unit}"
+    assert r"gpu\\\\x2d0.service" in sudoers_lines("ops", unit)[1]
+    assert granted([r"(root) NOPASSWD: /usr/bin/systemctl stop llm@gpu\\x2d0.service"]) == {stop}
+    assert stop not in granted([rf"(root) NOPASSWD: {stop}"])
