@@ -124,7 +124,7 @@ def test_sudoers_lines_name_each_command_and_escape_what_sudo_would_read() -> No
         "ops ALL=(root) NOPASSWD: /usr/bin/mv -T "
         f"{folder}/50-ddtui.conf.new {folder}/50-ddtui.conf",
     ]
-    assert sudoers_lines("ops", r"a\x2db:c.service")[0].endswith(r"start a\\x2db\:c.service")
+    assert sudoers_lines("ops", r"a\x2db:c.service")[0].endswith(r"start a\\\\x2db\:c.service")
 
 
 def rights(*rules: str, missing: Iterable[str] = (), user_unit: bool = False, **more: str) -> Check:
