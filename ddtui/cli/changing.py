@@ -13,7 +13,7 @@ from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.live import Watched
 from ddtui.cli.look import live_host
-from ddtui.cli.output import clean, say
+from ddtui.cli.output import clean, in_local_time, say
 from ddtui.cli.preset_source import presets_for
 from ddtui.cli.reaching import Overrides
 from ddtui.cli.streams import typed_line
@@ -21,9 +21,11 @@ from ddtui.config.paths import cache_folder
 from ddtui.control.controller import Controller, NotPossible
 from ddtui.control.host_actions import UnitActions
 from ddtui.control.journal import ChangeStore, OnStep
+from ddtui.control.lock import lock_holder
 from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits, Step
+from ddtui.experiments.presence import HOST_KEY
 from ddtui.store import Store
 
 if TYPE_CHECKING:
@@ -232,6 +234,7 @@ async def confirmed(
 
     `what` is the word, `to` what it leads to.
     """
+    await _tell_who_runs_experiments(source)
     if yes:
         return True
     if show is not None:
@@ -244,6 +247,18 @@ async def confirmed(
         say(f"{running.value:.0f} requests are running and will be cut off or drained")
         return await ask(f"type {what} to go on{f' to {clean(to)}' if to else ''}: ", what)
     return await ask(f"{what}{f' to {clean(to)}' if to else ''} now? [y/N] ")
+
+
+async def _tell_who_runs_experiments(source: Watched) -> None:
+    """A runner keeps nobody out while it measures: it measures anew what was changed meanwhile."""
+    if source.host.simulated:  # another process has a simulated host of its own
+        return
+    if not (holder := await lock_holder(source.host, HOST_KEY)):
+        return
+    name = clean(source.name)
+    say(f"warning: experiments are being run on {name} by {clean(in_local_time(holder))}")
+    say("       what is measured now will be measured anew, and the engine changed again for it;")
+    say(f"       first, where they are run: ddtui run {name} --stop")
 
 
 def exit_code_of(record: ChangeRecord) -> ExitCode:

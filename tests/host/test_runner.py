@@ -266,6 +266,13 @@ def test_a_second_operator_is_told_who_runs_them(host: GpuHost, ddtui: Ddtui) ->
         assert "the experiments are being run by" in refused.stderr
         status = json.loads(other.run("run", "gpu", "--status", "--json").stdout)
         assert "since" in status["elsewhere"]
+        for line in process.stdout:
+            if json.loads(line).get("step") == "measuring":
+                break
+        # No change is under way now; who makes one is told whose measurement that ends.
+        asked = other.run("apply", "gpu", "--set", f"flag:{BLOCK}=32")
+        assert asked.returncode == 7, asked.stderr
+        assert "warning: experiments are being run on gpu by " in asked.stderr
     finally:
         process.kill()
         process.communicate()
