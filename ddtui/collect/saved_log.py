@@ -164,6 +164,8 @@ class SavedLog:
                 yield from self._json(text)
             else:
                 yield from self._plain(text)
+        for line in self._begun.splitlines():  # the end of a program that ended within a line
+            yield from self._plain(line)
 
     # ---- bytes to text --------------------------------------------------------------------------
 

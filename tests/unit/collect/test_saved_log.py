@@ -263,6 +263,12 @@ def test_a_file_of_dockers_own() -> None:
     assert lines[2].stamp - lines[0].stamp == 3.0
 
 
+def test_the_last_line_of_a_file_of_dockers_own_may_end_nowhere() -> None:
+    words = [MESSAGE + "\n", "Killed", " by the kernel"]
+    text = "".join(json.dumps({"log": each, "stream": "stderr"}) + "\n" for each in words)
+    assert texts(text) == [MESSAGE, "Killed by the kernel"]
+
+
 @pytest.mark.parametrize("key", ["message", "msg", "line", "textPayload", "text"])
 def test_exports_of_log_collectors(key: str) -> None:
     entry = {key: MESSAGE, "timestamp": "2026-11-29T17:20:47Z", "level": "info"}
