@@ -91,7 +91,11 @@ async def run_command(
     if host is None:
         raise CommandFailed("an external bench runs on a host", "there is none here")
     results = _Results(begun, clock, on_cell)
-    trouble, failure = await _run(host, plan, engine, clock, on_progress, results)
+    try:
+        trouble, failure = await _run(host, plan, engine, clock, on_progress, results)
+    except asyncio.CancelledError:
+        results.hand_over_fresh()
+        raise
     if not results and failure is None:
         raise CommandFailed(
             "the external bench gave no results",
@@ -136,8 +140,12 @@ class _Results:
         self._came.append(result)
         self._fresh.add(result.concurrency)
         if self._clock() >= self._due:
-            self.hand_over(_UNFINISHED, self._fresh)
+            self.hand_over_fresh()
             self._due = self._clock() + _HAND_OVER
+
+    def hand_over_fresh(self) -> None:
+        """Give what has come since the last time, while the bench has not ended."""
+        self.hand_over(_UNFINISHED, self._fresh)
 
     def hand_over(self, why_partial: str, only: Collection[int] | None = None) -> None:
         """Give what has come, all of it unless it is of `only` some concurrencies."""

@@ -164,6 +164,27 @@ def test_lines_in_one_go_are_handed_over_together() -> None:
     assert [len(values(cell)) for cell in kept] == [1, 50]
 
 
+def test_a_bench_that_is_given_up_keeps_what_came_a_moment_before() -> None:
+    kept: list[Cell] = []
+
+    async def work() -> None:
+        host = ExternalHost([(5.0, line(100)), (0.0, line(104)), (3600.0, line(1))])
+        clock = asyncio.get_running_loop().time
+        bench = Bench(DirectPorts(), "127.0.0.1", 1, SGLANG, host=cast(Host, host), clock=clock)
+        running = asyncio.create_task(
+            bench.run(BenchPlan(command=("any",)), on_cell=kept.append),
+        )
+        await asyncio.sleep(10.0)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    in_virtual_time(work())
+    assert [values(cell) for cell in kept] == [(100.0,), (100.0, 104.0)]
+    assert all(cell.partial for cell in kept)
+    assert "had not ended when these figures came" in kept[-1].notes[-1]
+
+
 def test_partial_results_make_room_for_whole_ones_and_not_for_fewer() -> None:
     earlier, _ = broken_off([(5.0, line(100)), (5.0, line(104)), (5.0, b"")])
     begun = (earlier[-1], Cell(concurrency=1, requests=1))
