@@ -70,12 +70,17 @@ BUILT_IN: dict[str, BenchPlan] = {
 }
 """Plans that are always there; a table of the same name goes before."""
 
+DEFAULT = "default"
+"""What measures where no plan is named: always the same, so that its results can be compared."""
+
 
 def plan_problems(where: tuple[str, ...], table: Any) -> Iterator[Found]:
     """Every mistake in one plan. `where` leads to it, its name last."""
     name = where[-1]
     if not NAME.fullmatch(name):
         yield where, "not a plan's name: letters, digits and . _ + - only, 64 at most"
+    if name == DEFAULT:
+        yield where, "the plan that measures where none is named is always the same; name it anew"
     if not isinstance(table, dict):
         yield where, f"must be a table; write [bench.{name}]"
         return

@@ -7,14 +7,11 @@ from typing import Any
 
 import msgspec
 
-from ddtui.config.bench_plan_tables import BUILT_IN, plan_problems, read_plan
+from ddtui.config.bench_plan_tables import BUILT_IN, DEFAULT, plan_problems, read_plan
 from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text
 from ddtui.config.presets import PROJECT_FILE
 from ddtui.core.bench_plan import BenchPlan
-
-DEFAULT = "default"
-"""What measures where no plan is named."""
 
 
 class PlanOfSource(msgspec.Struct, frozen=True):

@@ -36,10 +36,17 @@ def test_built_in_plans_own_ones_and_the_project_s_before_them(tmp_path: Path) -
 
 def test_what_measures_without_a_name_can_be_named(tmp_path: Path) -> None:
     assert find_plan(loaded(tmp_path, ""), "default") == BenchPlan()
-    own = loaded(tmp_path, "[bench.default]\nrepeats = 9\n")
-    assert find_plan(own, "default") == BenchPlan(name="default", repeats=9)
     with pytest.raises(ConfigError, match=r"\(plans: default, glance, quick, "):
-        find_plan(own, "none")
+        find_plan(loaded(tmp_path, ""), "none")
+
+
+def test_what_measures_without_a_name_is_always_the_same(tmp_path: Path) -> None:
+    text = "[bench.default]\nrepeats = 9\n"
+    with pytest.raises(ConfigError, match="where none is named is always the same"):
+        loaded(tmp_path, text)
+    (tmp_path / "ddtui.toml").write_text(text)
+    with pytest.raises(ConfigError, match=r"ddtui\.toml.*is always the same"):
+        loaded(tmp_path, "")
 
 
 def test_where_a_plan_comes_from(tmp_path: Path) -> None:
