@@ -79,12 +79,12 @@ def queue(context: typer.Context, host: HostArgument) -> None:
 
 
 @contextmanager
-def _opened(context: typer.Context, *, only_looks: bool = False) -> Iterator[_Opened]:
+def _opened(context: typer.Context, *, acts: bool = True, hints: bool = True) -> Iterator[_Opened]:
     """The queue of the host that was named; failures are told as every verb does.
 
-    With `only_looks` the caller prints the hint for a misspelt host.
+    Without `hints` the caller prints the hint for a misspelt host.
     """
-    with told(context, acts=not only_looks) as options:
+    with told(context, acts=acts) as options:
         from ddtui.config.hosts import Reach, find_host
         from ddtui.control.controller import operator
         from ddtui.experiments.queue import Queue
@@ -93,7 +93,7 @@ def _opened(context: typer.Context, *, only_looks: bool = False) -> Iterator[_Op
         named = context.find_object(_Named)
         loaded = options.load()
         target = find_host(loaded.config, named.host if named is not None else "")
-        if not only_looks:
+        if hints:
             tell_hint(target)
         store = Store.open()
         try:
@@ -116,7 +116,7 @@ def list_(
 
 
 def _list(context: typer.Context, *, everything: bool, as_json: bool) -> None:
-    with _opened(context, only_looks=True) as opened:
+    with _opened(context, acts=False, hints=False) as opened:
         from ddtui.cli.nothing_stored import refuse_unknown
         from ddtui.cli.queue_beside import beside
         from ddtui.cli.queue_report import queue_lines, queue_report
@@ -328,7 +328,7 @@ def note(
 @app.command()
 def show(context: typer.Context, word: IdArgument, as_json: JsonOption = False) -> None:
     """Show an experiment with its log."""
-    with _opened(context) as opened:
+    with _opened(context, acts=False) as opened:
         from ddtui.cli.queue_beside import beside
         from ddtui.cli.queue_report import detail_lines, event_report, experiment_report, places
 

@@ -67,7 +67,7 @@ def run(  # noqa: PLR0913, PLR0917
     Exit status: 0 all were done, 1 some failed or the unit could not be left as it should be, 7 the
     unit may not be changed, 8 somebody else runs them, 130 stopped before the end.
     """
-    with told(context, acts=True) as options:
+    with told(context, acts=not status) as options:
         from ddtui.cli.reaching import Overrides
 
         if sum((detach, status, stop)) > 1:

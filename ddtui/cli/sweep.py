@@ -81,7 +81,7 @@ def sweep(  # noqa: PLR0913, PLR0917
     Exit status: 0 queued, or shown with --dry-run; 2 the sweep is wrong; 7 not confirmed, or all
     configurations are blocked.
     """
-    with told(context, acts=True) as options:
+    with told(context, acts=not dry_run) as options:
         from ddtui.cli.reaching import Overrides
         from ddtui.cli.sweep_asked import Beside
 

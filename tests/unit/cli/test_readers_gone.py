@@ -235,6 +235,20 @@ def test_a_look_ends_quietly(run: Run, words: tuple[str, ...]) -> None:
     assert (code, said) == (ExitCode.READER_GONE, "")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("queue", "demo", "show", "1"),
+        ("run", "demo", "--status"),
+        ("sweep", "demo", "budget=4,9", "--offline", "--dry-run"),
+    ],
+)
+def test_a_look_of_a_verb_that_does_more_ends_quietly(run: Run, words: tuple[str, ...]) -> None:
+    assert run("queue", "demo", "add", "--set", "budget=8").exit_code == 0
+    ((code, _, _),) = ended(started(*words, gone=("stdout",)))
+    assert code == ExitCode.READER_GONE
+
+
 def test_a_look_without_narration_is_a_look(run: Run) -> None:
     ((code, out, _),) = ended(started("queue", "demo", "list", gone=("stderr",)))
     assert (code, out.partition(":")[0]) == (0, "demo")
