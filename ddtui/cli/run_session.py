@@ -42,8 +42,9 @@ def ends_with_login(groups: Path = Path("/proc/self/cgroup")) -> bool:
 
 
 def warn_of_logout(host: str) -> None:
-    """Say how a runner goes on after the login, where it does not by itself."""
+    """Say how a runner that has begun outlives the login, where it does not by itself."""
     if ends_with_login():
         say("warning: this system ends it when you log out (KillUserProcesses=yes of logind)")
-        say("         begun like this it goes on, once `loginctl enable-linger` was called:")
+        say("         it goes on if you call `loginctl enable-linger` once and begin it anew:")
+        say(f"         ddtui run {clean(host)} --stop")
         say(f"         systemd-run --user --scope ddtui run {clean(host)} --detach")

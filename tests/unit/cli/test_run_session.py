@@ -47,4 +47,6 @@ def test_how_it_goes_on_is_told(
 ) -> None:
     monkeypatch.setattr(run_session, "ends_with_login", lambda: True)
     run_session.warn_of_logout("local")
-    assert "systemd-run --user --scope ddtui run local --detach" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    stop, start = "ddtui run local --stop", "systemd-run --user --scope ddtui run local --detach"
+    assert -1 < said.find(stop) < said.find(start)  # a second one is refused while this one runs
