@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from ddtui.cli.output import Paint, clean, narrowed, table, wrapped
+from ddtui.core.bench_plan import short_name
 from ddtui.core.redact import safe_text
 from ddtui.core.spans import about
 from ddtui.core.sweep import DEFAULT_POLICY, Sweep
@@ -212,7 +213,7 @@ def _left_out(worked: Worked, paint: Paint, width: int | None) -> Iterator[str]:
 def _totals(worked: Worked) -> Iterator[str]:
     eta = worked.eta
     waiting = f", after {worked.before} that wait already" if worked.before else ""
-    yield f"bench plan: {worked.plan.name or 'default'}, {worked.plan.repeats} repeats"
+    yield f"bench plan: {short_name(worked.plan)}, {worked.plan.repeats} repeats"
     if not worked.checked:
         yield "the host was not asked: nothing is checked, and loads and times are not known"
         return

@@ -46,6 +46,15 @@ class BenchPlan(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """The external bench is ended after so long."""
 
 
+def short_name(plan: BenchPlan) -> str:
+    """What a plan is called in a list: its name, or what tells one made on the spot from others."""
+    if plan.name or same_plan(plan, BenchPlan()):
+        return plan.name or "default"
+    if plan.command:
+        return "external bench"
+    return f"{plan.prompts} x{','.join(map(str, plan.concurrency))}"
+
+
 def same_plan(one: BenchPlan, other: BenchPlan) -> bool:
     """Whether two plans measure the same, however they are called."""
     return msgspec.structs.replace(one, name="") == msgspec.structs.replace(other, name="")
