@@ -13,7 +13,7 @@ from typing import Any, Literal
 import msgspec
 
 from ddtui.control import drop_in
-from ddtui.control.carrying_out import Watching
+from ddtui.control.carrying_out import LOOK_AGAIN, Watching
 from ddtui.control.differences import (
     differences,
     edited_beneath,
@@ -51,6 +51,8 @@ Policy = Literal["ask", "always", "never"]
 Kind = Literal["apply", "rollback", "restart"]
 KNOWN_CHANGES = 5
 """Earlier changes whose invocations may have left processes."""
+LOCK_FREES = 10.0
+"""Seconds for the host to see that a ddtui which was killed is gone: then its lock is free."""
 
 
 class NotPossible(HostError):
@@ -322,11 +324,24 @@ class Controller:
     async def resume(
         self, on_step: OnStep | None = None, *, asked: Asked | None = None
     ) -> ChangeRecord:
-        """Carry on a change that was interrupted. Raises NotPossible when there is none."""
-        record = await self.unfinished()
+        """Carry on a change that was interrupted.
+
+        Raises NotPossible when there is none, and LockHeld where another process carries it on.
+        """
+        actions = self._actions_of()
+        if await self.unfinished() is not None:
+            await self._lock_freed(actions)
+        record = await self.unfinished()  # as whoever had the lock has left it
         if record is None:
             raise NotPossible("no change of this unit was interrupted")
-        return await self._carry(record, self._actions_of(), on_step, asked or Asked())
+        return await self._carry(record, actions, on_step, asked or Asked())
+
+    async def _lock_freed(self, actions: UnitActions) -> None:
+        """Wait a little while somebody has the lock: it may be that of a ddtui that was killed."""
+        text, waited = await actions.read(), 0.0
+        while waited < LOCK_FREES and await self._held_by(actions, text):
+            await asyncio.sleep(LOOK_AGAIN)
+            waited += LOOK_AGAIN
 
     # ---- within --------------------------------------------------------------------------------
 
@@ -460,6 +475,9 @@ class Controller:
             await to_its_end(
                 journal, actions, text, self._here, self._watching, self._limits, asked
             )
+        except LockHeld:
+            self._journal = before  # it is not carried on here
+            raise
         finally:
             self._is_carrying = False
             if self._journal is not None and not self._journal.record.steps:
