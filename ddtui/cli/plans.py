@@ -86,10 +86,8 @@ def _detail(name: str, found: PlanOfSource, paint: Paint) -> Iterator[str]:
 
 
 def _text(value: object) -> str:
+    from ddtui.experiments.naming import option_text
+
     if value is None:
         return "the model's own"
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, list | tuple):
-        return clean(", ".join(map(str, value))) or "none"
-    return clean(str(value))
+    return clean(option_text(value)) or "none"

@@ -9,7 +9,7 @@ import msgspec
 
 from ddtui.cli.output import Paint, clean, moment, narrowed, table, wrapped
 from ddtui.cli.queue_beside import Beside
-from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.bench_plan import BenchPlan, short_name
 from ddtui.core.experiment import (
     ENDED,
     WAITING,
@@ -21,7 +21,7 @@ from ddtui.core.experiment import (
 )
 from ddtui.core.redact import safe_text
 from ddtui.core.text import clean as cut
-from ddtui.experiments.naming import short_id, shown, value_text
+from ddtui.experiments.naming import own_options, short_id, shown, value_text
 
 _COLOURS = {
     ExperimentState.RUNNING: "cyan",
@@ -158,7 +158,7 @@ def _row(experiment: Experiment, place: int | None, beside: Beside) -> tuple[str
         cut(experiment.title, _WIDE) + (" (baseline)" if experiment.baseline else ""),
         "" if result is None or result.user_rate is None else f"{result.user_rate:.0f}",
         "" if result is None or result.acceptance is None else f"{result.acceptance:.2f}",
-        experiment.plan.name or "default",
+        short_name(experiment.plan),
         str(experiment.attempts) if experiment.attempts > 1 else "",
         cut(_why(experiment), _WIDE),
     )
@@ -258,17 +258,5 @@ def _facts(each: Experiment) -> Iterator[tuple[str, str]]:
 
 
 def _plan_text(plan: BenchPlan) -> str:
-    default = msgspec.to_builtins(BenchPlan())
-    own = {
-        name: value
-        for name, value in msgspec.to_builtins(plan).items()
-        if name != "name" and value != default[name]
-    }
-    options = ", ".join(f"{name} {_option(value)}" for name, value in own.items())
-    return clean(f"{plan.name or 'default'}{f' ({options})' if options else ''}")
-
-
-def _option(value: object) -> str:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    options = ", ".join(f"{name} {text}" for name, text in own_options(plan).items())
+    return clean(f"{short_name(plan)}{f' ({options})' if options else ''}")

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment
 from ddtui.core.knobs import KNOBS, NONE
 from ddtui.core.launch import Request, Value
@@ -49,6 +50,23 @@ def value_text(value: Value) -> str:
     if value is None:
         return NONE
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def option_text(value: object) -> str:
+    """A bench plan's option, as a line shows it."""
+    if isinstance(value, list | tuple):
+        return " ".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def own_options(plan: BenchPlan) -> dict[str, str]:
+    """The options in which a bench plan differs from the default one, as text."""
+    default = msgspec.to_builtins(BenchPlan())
+    return {
+        name: option_text(value)
+        for name, value in msgspec.to_builtins(plan).items()
+        if name != "name" and value != default[name]
+    }
 
 
 def title_of(request: Request) -> str:

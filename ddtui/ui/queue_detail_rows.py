@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import msgspec
-
-from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import ENDED, Experiment, ExperimentState, QueueEvent
 from ddtui.core.launch import Plan, Request
 from ddtui.core.redact import redact_text
-from ddtui.experiments.naming import short_id
+from ddtui.experiments.naming import own_options, short_id
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, lines_of, wrapped
@@ -132,16 +129,9 @@ def _changes(
 
 
 def _plan_rows(each: Experiment, width: int) -> list[Row]:
-    default = msgspec.to_builtins(BenchPlan())
-    own = {
-        name: value
-        for name, value in msgspec.to_builtins(each.plan).items()
-        if name != "name" and value != default[name]
-    }
+    own = own_options(each.plan)
     rows = [Row(plan_words(each) if each.plan.name or own else "the default plan")]
-    for name, value in own.items():
-        text = " ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-        text = ("no", "yes")[value] if isinstance(value, bool) else text
+    for name, text in own.items():
         rows.append(Row().put(name, 18, Ink.LABEL).add(text).cut(width))
     return rows
 

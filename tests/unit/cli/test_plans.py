@@ -44,7 +44,8 @@ def test_the_list(run: Run, own: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_one_with_its_options(run: Run, own: None) -> None:
     shown = run("plans", "serving").stdout
-    assert re.search("^command +bench, --api-key, ", shown, re.MULTILINE)
+    assert re.search("^command +bench --api-key ", shown, re.MULTILINE)
+    assert re.search("^flush_cache +true *$", shown, re.MULTILINE)
     assert "hidden-by-ddtui" not in shown + run("plans", "serving", "--json").stdout
     default = json.loads(run("plans", "default", "--json").stdout)
     assert (default["name"], default["repeats"], default["source"]) == ("default", 3, "built in")
