@@ -9,7 +9,7 @@ import msgspec
 
 from ddtui.cli.output import Paint, clean, in_local_time, moment, narrowed, table
 from ddtui.core.change_record import ChangeRecord
-from ddtui.core.launch import ChangeKind, Finding, Level, Plan
+from ddtui.core.launch import Change, ChangeKind, Finding, Level, Plan
 from ddtui.core.redact import redact_mapping
 from ddtui.engines.sglang.dialects import knob_of
 
@@ -131,11 +131,15 @@ def history_lines(records: Sequence[ChangeRecord], width: int | None = None) -> 
     yield from table([shown, *rows], right=[n for n, name in enumerate(shown) if name == "SECONDS"])
 
 
+def named(change: Change) -> Change:
+    """With its knob: a rollback's changes come from the unit's command, which names flags only."""
+    return change if change.knob else msgspec.structs.replace(change, knob=knob_of(change.name))
+
+
 def _row(record: ChangeRecord) -> tuple[str, ...]:
+    first = map(named, msgspec.convert(record.changes[:4], list[Change]))
     changes = ", ".join(
-        f"{change.get('knob') or knob_of(change['name']) or change['name']}"
-        f" {_value(change['before'])} → {_value(change['after'])}"
-        for change in record.changes[:4]
+        f"{each.knob or each.name} {_value(each.before)} → {_value(each.after)}" for each in first
     )
     more = f" and {len(record.changes) - 4} more" if len(record.changes) > 4 else ""
     return (

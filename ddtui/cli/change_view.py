@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
+from ddtui.cli.change_report import named
 from ddtui.control.reconfiguration import Step
 from ddtui.control.simulated import GONE, is_anothers
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change
-from ddtui.engines.sglang.dialects import knob_of
 from ddtui.ui.source import ProofView, Question, ReconfigurationView, StepStatus, StepView
+
+__all__ = ["named", "view_of"]
 
 _ORDER = (
     *(Step.LOCKED, Step.WRITTEN, Step.RELOADED, Step.STOPPING, Step.RELEASING),
@@ -63,11 +65,6 @@ def view_of(
         here=elsewhere is None,
         interrupted=elsewhere == "",
     )
-
-
-def named(change: Change) -> Change:
-    """With its knob: a rollback's changes come from the unit's command, which names flags only."""
-    return change if change.knob else msgspec.structs.replace(change, knob=knob_of(change.name))
 
 
 def _steps(record: ChangeRecord, said: str) -> tuple[StepView, ...]:
