@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TextIO
 
 import platformdirs
 
@@ -15,7 +16,7 @@ from ddtui.ui.log_filter import LogLine
 from ddtui.ui.log_lines import exact_time
 
 COPIED = "copied.log"
-OWNER_ONLY = 0o600  # logs hold prompts
+_OWNER_ONLY = 0o600  # logs hold prompts
 
 
 def state_folder() -> Path:
@@ -32,6 +33,17 @@ def suggest_file(host: str, unit: str, clock: Clock, suffix: str = ".log") -> Pa
     return _unused(folder / f"{name}-{stamp}{suffix}")
 
 
+def open_new(path: Path) -> TextIO:
+    """A file that must not exist, for the owner to read alone, to be written and closed.
+
+    Raises:
+        OSError: it exists (FileExistsError) or cannot be made.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
+    return os.fdopen(descriptor, "w", encoding="utf-8", errors="replace")
+
+
 def write_new(path: Path, lines: Iterable[LogLine]) -> int:
     """Write lines with their times to a file that must not exist, for the owner only.
 
@@ -41,10 +53,8 @@ def write_new(path: Path, lines: Iterable[LogLine]) -> int:
     Raises:
         OSError: it exists (FileExistsError) or cannot be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
     count = 0
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+    with open_new(path) as stream:
         for line in lines:
             if line.separator:
                 stream.write(f"# {line.separator}\n")
@@ -61,11 +71,9 @@ def write_copied(text: str) -> Path:
         OSError: it cannot be written.
     """
     path = state_folder() / COPIED
-    path.parent.mkdir(parents=True, exist_ok=True)
     # The last copy may be replaced; a link that somebody put there may not be followed.
     path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+    with open_new(path) as stream:
         stream.write(text)
     return path
 

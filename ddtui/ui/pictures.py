@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 from ddtui.core.clock import Clock
-from ddtui.ui.log_files import OWNER_ONLY, suggest_file
+from ddtui.ui.log_files import open_new, suggest_file
 
 _FROM_AFAR = re.compile(r",\s*url\(\"https?://[^\"]*\"\) format\(\"[a-z0-9]+\"\)")
 """Fonts that whoever looks at the picture would load from somebody else's server."""
@@ -20,8 +19,6 @@ def write_picture(svg: str, host: str, clock: Clock) -> Path:
         OSError: it cannot be written.
     """
     path = suggest_file(host, "screen", clock, suffix=".svg")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, OWNER_ONLY)
-    with os.fdopen(descriptor, "w", encoding="utf-8", errors="replace") as stream:
+    with open_new(path) as stream:
         stream.write(_FROM_AFAR.sub("", svg))
     return path
