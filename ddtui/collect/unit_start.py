@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 from ddtui.core.bounded import bounded_float
+from ddtui.core.text import named_values
 
 # Only variables that the unit itself sets are given with their values; of all others the names, and
 # nothing at all where a file of variables may hide what they were. INVOCATION_ID proves that it is
@@ -127,7 +128,7 @@ def parse_start(environ: Iterable[str] | None, written: Iterable[str]) -> Start:
     return Start(
         variables=None
         if environ is None
-        else dict(word[1:].partition("=")[::2] for word in words if word[:1] == "="),
+        else named_values(word[1:] for word in words if word[:1] == "="),
         in_files=frozenset(word[1:] for word in words if word[:1] == "+"),
         others=frozenset(word[1:] for word in words if word[:1] == "-"),
         written=tuple((at, path) for at, path in dates if at is not None),
