@@ -168,8 +168,9 @@ def restart(
     async def work(source: Watched, control: Controller) -> ChangeRecord | None:
         from ddtui.cli.changing import asked_on_terminal, carried, confirmed
 
-        await control.check_rights()
-        _show_findings(await control.against_restart())
+        findings = await control.against_restart()
+        _refuse_errors(findings)
+        _show_findings(findings)
         if not await confirmed(source, "restart", yes):
             raise _NotBegun(_UNCONFIRMED)
         asked = asked_on_terminal(yes, end_orphans)
@@ -293,6 +294,16 @@ def _show_findings(findings: Sequence[Finding]) -> None:
 
     if lines := list(finding_lines(findings, Paint())):
         say("\n".join(lines))
+
+
+def _refuse_errors(findings: Sequence[Finding]) -> None:
+    """Nobody is asked about what cannot be done. Raises NotPossible."""
+    from ddtui.control.controller import NotPossible
+    from ddtui.core.launch import Level
+
+    for each in findings:
+        if each.level is Level.ERROR:
+            raise NotPossible(each.text, each.remedy)
 
 
 def _end_dry(plan: Plan, *, as_json: bool) -> None:

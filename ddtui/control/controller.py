@@ -16,14 +16,10 @@ from ddtui.control import drop_in
 from ddtui.control.carrying_out import LOOK_AGAIN, Watching
 from ddtui.control.differences import (
     differences,
-    edited_beneath,
-    ends_with_the_login,
     not_running_as_written,
-    not_to_be_read,
-    not_yet_read,
+    of_the_unit,
     safe_environment,
     safe_launch,
-    stopped_with_it,
     with_drop_in,
 )
 from ddtui.control.drop_in import Header
@@ -161,11 +157,7 @@ class Controller:
         plan = await self._planner.plan(command, request, snapshot, base)
         findings = (
             *plan.findings,
-            *edited_beneath(text),
-            *not_yet_read(text),
-            *not_to_be_read(text),
-            *ends_with_the_login(text),
-            *stopped_with_it(text),
+            *of_the_unit(text),
             *not_running_as_written(
                 command.launch, snapshot, self._watching.engine, command.opaque
             ),
@@ -270,8 +262,7 @@ class Controller:
         back = await self._earlier(actions, text, force)
         command = self._command(actions, text)
         before, after = command.launch, self._launch_with(actions, text, back.drop_in)
-        findings = [*back.findings, *not_yet_read(text), *not_to_be_read(text)]
-        findings += stopped_with_it(text)
+        findings = [*back.findings, *of_the_unit(text)]
         if drop_in.sets_anything(back.drop_in):
             findings += await self._planner.in_sight(command, after)
         changes = tuple(self._differences(before, after))
@@ -421,17 +412,14 @@ class Controller:
                 )
 
     async def against_restart(self) -> tuple[Finding, ...]:
-        """What speaks against a restart: a missing right, others that stop with it.
+        """What speaks against a restart: a missing right, what the unit itself warns of.
 
-        Raises NotPossible, HostError.
+        Raises NotPossible, where it cannot be done at all, and HostError.
         """
         actions = self._actions_of()
-        others = stopped_with_it(await actions.read())
-        return (*await self._rights.findings(actions), *others)
-
-    async def check_rights(self) -> None:
-        """That nothing is missing to change the unit. Raises RightMissing, NotPossible."""
-        await self._check_rights(self._actions_of())
+        text = await actions.read()
+        self._command(actions, text)
+        return (*await self._rights.findings(actions), *of_the_unit(text))
 
     async def _check_rights(self, actions: UnitActions) -> None:
         found = await actions.rights()

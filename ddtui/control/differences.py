@@ -72,6 +72,17 @@ def _safe(name: str, value: str | None) -> str | None:
     return MASK if is_secret_name(name) else redact_text(value)
 
 
+def of_the_unit(text: UnitText) -> tuple[Finding, ...]:
+    """What each change of the unit, and a restart, has to say of its files and its surroundings."""
+    return (
+        *edited_beneath(text),
+        *not_yet_read(text),
+        *not_to_be_read(text),
+        *ends_with_the_login(text),
+        *stopped_with_it(text),
+    )
+
+
 def edited_beneath(text: UnitText) -> tuple[Finding, ...]:
     """Whether somebody has edited the unit beneath ddtui's drop-in since that was written."""
     base = drop_in.header_of(text.own).base

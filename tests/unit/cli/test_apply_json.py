@@ -9,7 +9,12 @@ import subprocess
 import sys
 from typing import Any
 
+import pytest
+
 from ddtui.cli.exit_codes import ExitCode
+from ddtui.control.controller import Controller
+from ddtui.control.host_actions import Rights, UnitActions
+from ddtui.core.launch import Finding, Level
 from tests.unit.cli.conftest import Run
 
 
@@ -52,6 +57,26 @@ def test_what_is_not_possible(run: Run) -> None:
     assert refused["ending"] == "not begun"
     assert refused["why"]
     assert told(run, "apply", "demo", "--resume", code=ExitCode.BLOCKED)["ending"] == "not begun"
+
+
+def test_a_restart_that_is_forbidden_is_not_asked_about(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    async def against(_control: Controller) -> tuple[Finding, ...]:
+        asked.append("against")
+        return (Finding(Level.ERROR, "right-missing", "sudo does not allow it", "", "add a line"),)
+
+    async def rights(_actions: UnitActions) -> Rights:
+        asked.append("rights")
+        return Rights()
+
+    monkeypatch.setattr(Controller, "against_restart", against)
+    monkeypatch.setattr(UnitActions, "rights", rights)
+    refused = told(run, "restart", "demo", code=ExitCode.BLOCKED)
+    assert (refused["why"], refused["remedy"]) == ("sudo does not allow it", "add a line")
+    assert asked == ["against"]
 
 
 def test_sigterm_says_how_to_go_on_as_ctrl_c_does() -> None:

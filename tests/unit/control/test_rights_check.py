@@ -52,7 +52,7 @@ def test_a_missing_right_blocks_the_plan_and_names_its_line() -> None:
         with pytest.raises(NotPossible, match="sudo does not allow"):
             await control.apply(plan)
         with pytest.raises(RightMissing) as refused:
-            await control.check_rights()
+            await control.restart()
         assert refused.value.lines == (line,)
 
     in_virtual_time(work())
@@ -87,7 +87,7 @@ def test_where_sudo_does_not_tell_it_is_unknown_and_no_error() -> None:
         (note,) = await found(control)
         assert (note.level, note.rule) == (Level.NOTE, "rights-unknown")
         assert "a password is required" in note.text
-        await control.check_rights()
+        assert [each.level for each in await control.against_restart()] == [Level.NOTE]
 
     in_virtual_time(work())
 
