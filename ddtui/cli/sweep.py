@@ -17,7 +17,7 @@ from ddtui.cli.queue_options import POLICY_NAMES, PlanOption
 
 if TYPE_CHECKING:
     from ddtui.cli.reaching import Overrides
-    from ddtui.cli.sweep_asked import Beside
+    from ddtui.cli.sweep_asked import SweepOptions
     from ddtui.cli.sweep_work import Asked
     from ddtui.core.bench_plan import BenchPlan
     from ddtui.core.generation import Prompt
@@ -83,11 +83,11 @@ def sweep(  # noqa: PLR0913, PLR0917
     """
     with told(context, acts=not dry_run) as options:
         from ddtui.cli.reaching import Overrides
-        from ddtui.cli.sweep_asked import Beside
+        from ddtui.cli.sweep_asked import SweepOptions
 
         set_up_log(debug=options.debug)
-        beside = Beside(policy=match, control=control, again=again, name=name, plan=plan)
-        asked = _asked(options, words, beside, reuse=reuse)
+        over = SweepOptions(policy=match, control=control, again=again, name=name, plan=plan)
+        asked = _asked(options, words, over, reuse=reuse)
         worked = asyncio.run(_worked(options, host, Overrides(unit, user_unit), asked, offline))
         _show(worked, as_json=as_json, dry_run=dry_run)
         if not worked.arranged.runs:
@@ -97,13 +97,13 @@ def sweep(  # noqa: PLR0913, PLR0917
             _queue(worked, held=held, yes=yes, as_json=as_json)
 
 
-def _asked(options: Options, words: list[str], beside: Beside, *, reuse: bool) -> Asked:
+def _asked(options: Options, words: list[str], over: SweepOptions, *, reuse: bool) -> Asked:
     from ddtui.cli.queue_asked import plan_of
     from ddtui.cli.sweep_asked import sweep_asked, with_options
     from ddtui.cli.sweep_work import Asked
 
     loaded = options.load()
-    wanted = with_options(sweep_asked(loaded, words), beside)
+    wanted = with_options(sweep_asked(loaded, words), over)
     plan = plan_of(loaded, wanted)
     return Asked(loaded=loaded, sweep=wanted, plan=plan, prompts=_prompts(plan), reuse=reuse)
 

@@ -50,7 +50,7 @@ def _configured(loaded: Loaded, name: str) -> Sweep:
     )
 
 
-class Beside(msgspec.Struct, frozen=True, kw_only=True):
+class SweepOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the command line sets beside a sweep."""
 
     policy: str | None = None
@@ -61,24 +61,24 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     plan: str | None = None
 
 
-def with_options(sweep: Sweep, beside: Beside) -> Sweep:
+def with_options(sweep: Sweep, over: SweepOptions) -> Sweep:
     """A sweep with what the command line sets beside it. Raises ConfigError."""
     match = sweep.match
-    if beside.policy is not None:
-        match = _matching(match or Matching(), beside.policy)
-    if beside.control:
+    if over.policy is not None:
+        match = _matching(match or Matching(), over.policy)
+    if over.control:
         if match is None:
             raise ConfigError.of("needs a sweep that matches: add --match", where="--control")
         match = msgspec.structs.replace(match, control=True)
-    if beside.name is not None and not NAME.fullmatch(beside.name):
+    if over.name is not None and not NAME.fullmatch(over.name):
         expected = "expected letters, digits and . _ + -, 64 at most"
-        raise ConfigError.of(f"got {beside.name[:80]!r}; {expected}", where="--name")
+        raise ConfigError.of(f"got {over.name[:80]!r}; {expected}", where="--name")
     return msgspec.structs.replace(
         sweep,
         match=match,
-        again=sweep.again or beside.again,
-        name=beside.name or sweep.name,
-        plan=beside.plan or sweep.plan,
+        again=sweep.again or over.again,
+        name=over.name or sweep.name,
+        plan=over.plan or sweep.plan,
     )
 
 

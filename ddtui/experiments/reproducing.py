@@ -22,10 +22,10 @@ from ddtui.core.launch import Request, Value
 from ddtui.core.measurement import Measurement
 from ddtui.core.redact import MASK, is_secret_name, redact_argv
 from ddtui.core.text import clean
-from ddtui.experiments.beside import Beside
+from ddtui.experiments.launch_differences import LaunchDifferences
 
 _WORDS = frozenset({"true", "false", NONE})
-_NOTHING_BESIDE = Beside()
+_NO_DIFFERENCES = LaunchDifferences()
 _LONGEST = 4096
 """Characters of a value, as `--set` takes them."""
 
@@ -36,7 +36,7 @@ def commands_of(
     measured: Measurement | None,
     *,
     unit: str = "",
-    among: Beside = _NOTHING_BESIDE,
+    among: LaunchDifferences = _NO_DIFFERENCES,
 ) -> tuple[str, tuple[str, ...]]:
     """The commands, and the names of what is secret and therefore missing.
 

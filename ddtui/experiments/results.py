@@ -16,12 +16,12 @@ import msgspec
 from ddtui.core.experiment import ENDED, Experiment, QueueSettings
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.experiments import showable
-from ddtui.experiments.beside import beside
 from ddtui.experiments.choosing import ResultsError, chosen_baseline, in_sweep
 from ddtui.experiments.comparison import margin_of
 from ddtui.experiments.grouping import Group, grouped
 from ddtui.experiments.insights import Note, notes_on
 from ddtui.experiments.knob_values import value_of, value_order, varying_knobs
+from ddtui.experiments.launch_differences import launch_differences
 from ddtui.experiments.row_titles import told_apart
 from ddtui.experiments.rows import Circumstances, Row, failed_rows, measured_row
 
@@ -78,7 +78,7 @@ def results_view(
     """
     safe = [showable.measurement(each) for each in measurements]
     queue = [showable.experiment(each) for each in experiments]
-    groups, launches = grouped(_usable(safe)), beside(_usable(safe), queue)
+    groups, launches = grouped(_usable(safe)), launch_differences(_usable(safe), queue)
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
     of_host = tuple(groups), tuple(queue)
     if sweep:
@@ -93,7 +93,7 @@ def results_view(
         baseline=reference,
         experiments=tuple(queue),
         several_units=len({each.unit for each in safe}) > 1,
-        beside=launches,
+        differences=launches,
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
@@ -108,7 +108,7 @@ def results_view(
         margins=margins,
         rows=tuple(ordered),
         varying=varying,
-        notes=notes_on(ordered, varying, margins[at], at, _beside(around, *of_host, good)),
+        notes=notes_on(ordered, varying, margins[at], at, _all_rows(around, *of_host, good)),
         waiting=sum(each.state not in ENDED for each in queue),
         sweep=sweep,
     )
@@ -118,7 +118,7 @@ def _usable(found: Iterable[Measurement]) -> list[Measurement]:
     return [each for each in found if each.state in _USABLE and (each.cells or each.coding)]
 
 
-def _beside(
+def _all_rows(
     around: Circumstances,
     groups: tuple[Group, ...],
     queue: tuple[Experiment, ...],

@@ -10,7 +10,6 @@ import msgspec
 
 from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.measurement import Cell, CodingResult, Measurement, MeasurementState, Spread
-from ddtui.experiments.beside import Beside
 from ddtui.experiments.choosing import experiments_of
 from ddtui.experiments.comparison import (
     SMALLEST_DIFFERENCE,
@@ -25,6 +24,7 @@ from ddtui.experiments.comparison import (
 from ddtui.experiments.grouping import Group, cell_at, that_count, work_in_words, work_of
 from ddtui.experiments.intervals import usable
 from ddtui.experiments.knob_values import in_words, numeric
+from ddtui.experiments.launch_differences import LaunchDifferences
 from ddtui.experiments.naming import value_text
 from ddtui.experiments.reproducing import commands_of
 
@@ -140,7 +140,7 @@ class Circumstances(msgspec.Struct, frozen=True):
     experiments: tuple[Experiment, ...]
     several_units: bool = False
     """Whether commands have to name the unit."""
-    beside: dict[str, Beside] = {}
+    differences: dict[str, LaunchDifferences] = {}
     """By unit: in what the launches differ that were measured on it."""
 
 
@@ -151,7 +151,10 @@ def measured_row(group: Group, around: Circumstances) -> Row:
     reference = reference_for(group, around)
     cell = cell_at(group.cells, around.concurrency)
     unit = newest.unit if around.several_units else ""
-    asked, among = owners[-1] if owners else None, around.beside.get(newest.unit, Beside())
+    asked, among = (
+        owners[-1] if owners else None,
+        around.differences.get(newest.unit, LaunchDifferences()),
+    )
     command, left_out = commands_of(around.host, asked, newest, unit=unit, among=among)
     coding = _coding_of(group)
     return Row(

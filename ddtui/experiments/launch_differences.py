@@ -17,7 +17,7 @@ from ddtui.core.measurement import Measurement
 from ddtui.core.redact import is_secret_name
 
 
-class Beside(msgspec.Struct, frozen=True):
+class LaunchDifferences(msgspec.Struct, frozen=True):
     """What differs among the launches that were measured on one unit."""
 
     flags: dict[str, frozenset[str]] = {}
@@ -48,9 +48,9 @@ class Beside(msgspec.Struct, frozen=True):
         )
 
 
-def beside(
+def launch_differences(
     measurements: Sequence[Measurement], experiments: Sequence[Experiment]
-) -> dict[str, Beside]:
+) -> dict[str, LaunchDifferences]:
     """By unit, of what was measured on a host and whatever was asked for there."""
     units = dict.fromkeys(each.unit for each in measurements)
     return {
@@ -59,7 +59,9 @@ def beside(
     }
 
 
-def _of_unit(measurements: Iterable[Measurement], experiments: Sequence[Experiment]) -> Beside:
+def _of_unit(
+    measurements: Iterable[Measurement], experiments: Sequence[Experiment]
+) -> LaunchDifferences:
     told = [each for each in measurements if each.provenance.argv]
     known = [(flags_of(each.provenance.argv), each.knobs) for each in told]
     names = dict.fromkeys(name for flags, _ in known for name in flags)
@@ -74,7 +76,7 @@ def _of_unit(measurements: Iterable[Measurement], experiments: Sequence[Experime
         if not is_secret_name(name)
         and len({each.provenance.environment.get(name) for each in told}) > 1
     )
-    return Beside(differing, variables)
+    return LaunchDifferences(differing, variables)
 
 
 def _knobs_of(
