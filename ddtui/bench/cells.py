@@ -117,9 +117,8 @@ class CellRun:
             (round_trip or 0.0) / 2,
         )
         self._note_strangers(batch, server)
-        if (
-            found.together.lost_share > _LOST
-        ):  # its counters tell neither their time nor their tokens apart
+        # The engine's counters tell neither the time nor the tokens of what was lost apart.
+        if found.together.lost_share > _LOST:
             server = msgspec.structs.replace(server, rate=None)
         return Repeat(batch, found, server, round_trip)
 
