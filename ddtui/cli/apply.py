@@ -102,8 +102,8 @@ def apply(  # noqa: PLR0913, PLR0917
     """Change the engine's configuration, and prove that it is in force.
 
     Exit status: 0 in force, 9 rolled back, 1 failed, 7 blocked by a check or not confirmed (nothing
-    was touched), 8 somebody else is changing the unit, 10 started (--no-wait). Ctrl+C stops nothing
-    on the host: --resume carries the change on, and proves it.
+    was touched), 8 somebody else is changing the unit, 10 started (--no-wait). Ctrl+C and
+    SIGTERM stop nothing on the host: --resume carries the change on, and proves it.
     """
     with told(context, acts=True) as options:
         from ddtui.cli.reaching import Overrides
