@@ -152,7 +152,7 @@ class CarryingOut:
             )
         await self._journal.remember(baseline=before, stopped=True)
         await self._journal.step(Step.STOPPING, stopped_detail(facts))
-        self._stop_began = _time()
+        self._stop_begins()
         limit = self._stop_limit(facts)
         ordered = asyncio.create_task(self._actions.systemctl("stop", limit, facts.invocation))
         try:
@@ -170,13 +170,18 @@ class CarryingOut:
             ordered.cancel()
             await asyncio.gather(ordered, return_exceptions=True)
 
+    def _stop_begins(self) -> float:
+        self._stop_began, self._say_next = _time(), SAY_STOPPING
+        return self._stop_began
+
     def _say_stopping(self, facts: Facts) -> None:
         """How long it has been stopping, and when systemd ends it."""
-        waited = _time() - (self._stop_began or _time())
-        kills = "how long systemd lets it is not limited, or not known"
+        waited = 0.0 if self._stop_began is None else _time() - self._stop_began
+        kills = "systemd has no limit for it (TimeoutStopSec), or none is known"
         if facts.stop_timeout:
             kills = f"systemd kills what is left of it after {facts.stop_timeout:.0f} s"
-        self._journal.say(f"still stopping after {waited:.0f} s; {kills} (TimeoutStopSec)")
+            kills += " (TimeoutStopSec)"
+        self._journal.say(f"still stopping after {waited:.0f} s; {kills}")
 
     async def _nothing_stopped(self) -> None:
         """A stop was refused: where the unit runs as it did at the beginning, none has been."""
@@ -185,15 +190,14 @@ class CarryingOut:
             await self._journal.remember(stopped=False)
 
     async def _await_stop(self, facts: Facts) -> None:
-        if self._stop_began is None:
-            self._stop_began = _time()
-        if _time() - self._stop_began > (limit := self._stop_limit(facts)):
+        began = self._stop_begins() if self._stop_began is None else self._stop_began
+        if _time() - began > (limit := self._stop_limit(facts)):
             left = await self._remaining(facts)
             self._stop_began = None  # a rollback waits for it once more
             raise Failure(
                 f"it has not stopped within {limit:.0f} s: {left.text or facts.sub}", started=False
             )
-        if _time() - self._stop_began >= self._say_next:
+        if _time() - began >= self._say_next:
             self._say_next += SAY_STOPPING
             self._say_stopping(facts)
         await asyncio.sleep(LOOK_AGAIN)
@@ -201,7 +205,8 @@ class CarryingOut:
     def _stop_limit(self, facts: Facts) -> float:
         """Seconds for the stop: systemd ends what outlasts the unit's own limit, so no less.
 
-        That limit holds twice: for ExecStop=, and for what its signal ends.
+        That limit holds twice: for ExecStop=, and for what its signal ends. Where systemd has none,
+        ours decides: a stop that never ends would keep the lock for ever.
         """
         return max(self._limits.stop, 2 * facts.stop_timeout + STOP_SLACK)
 
