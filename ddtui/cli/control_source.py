@@ -125,14 +125,15 @@ class ControlOfHost:
             if records != self._records:  # it is kept here: it can be read without the host
                 self._experiments = await asyncio.to_thread(self._titles)
                 self._records, self._history = records, None
+            self._left, self._runner = None, ""
+            if records and not records[0].ending and not with_us:
+                # Known before the host is asked: it may let nobody in.
+                self._runner = await asyncio.to_thread(_other_runner, records[0])
+                if self._runner or not is_anothers(records[0]):
+                    self._left = records[0]
             self._holder = "" if with_us else in_local_time(await self._control.holder())
         except (HostError, StoreError) as error:
             raise problem_of(error) from error
-        self._left, self._runner = None, ""
-        if records and not records[0].ending and not with_us:
-            self._runner = await asyncio.to_thread(_other_runner, records[0])
-            if self._runner or not is_anothers(records[0]):
-                self._left = records[0]
 
     # ---- presets -------------------------------------------------------------------------------
 

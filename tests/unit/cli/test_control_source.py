@@ -21,6 +21,7 @@ from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.engines.sglang import SGLANG
 from ddtui.experiments.presence import Holder, presence_file
 from ddtui.experiments.queue import Queue
+from ddtui.hosts.base import LinkRefused
 from ddtui.store import Store
 from ddtui.ui.source import ControlProblem, ReconfigurationView, StepStatus
 
@@ -135,6 +136,25 @@ async def test_a_newer_change_elsewhere_is_shown_before_one_that_ended_here(tmp_
     assert after.running
     assert not after.here
     assert control.holder == "jonas@laptop"
+
+
+async def test_one_that_ended_here_unfinished_is_left_though_the_host_does_not_answer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The host lets nobody in any more: the change that ran here is not carried on by anybody."""
+
+    async def refused(_control: Controls) -> str:
+        raise LinkRefused("Permission denied")
+
+    (tmp_path / "config.toml").write_text("")
+    mine = record("planned", "locked")
+    control = source(Controls([mine], running=mine), tmp_path)
+    monkeypatch.setattr(Controls, "holder", refused)
+    with pytest.raises(ControlProblem, match="Permission denied"):
+        await control.look()
+    left = control.reconfiguration
+    assert left is not None
+    assert left.interrupted
 
 
 async def test_changes_name_their_knobs_and_the_experiment_that_they_were_made_for(
