@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from ddtui.control import drop_in
+from ddtui.control.by_hand import by_hand
 from ddtui.control.proof import deviations, restart_due
 from ddtui.control.unit_command import DROP_IN_NAME
 from ddtui.control.unit_files import UnitText
@@ -155,7 +156,7 @@ def stopped_with_it(text: UnitText) -> tuple[Finding, ...]:
             f"{', '.join(names[:5])}{' and more' if names[5:] else ''} will be stopped with it,"
             " and not started again",
             "by their Requires=, BindsTo= or PartOf= systemd stops them with the engine's unit",
-            f"afterwards: systemctl start {' '.join(names[:5])}",
+            f"afterwards: {by_hand(text.scope, 'start', *names[:5])}",
         ),
     )
 

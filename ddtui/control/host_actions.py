@@ -103,7 +103,7 @@ class UnitActions:
         answer = await self.host.run(UNIT_FILES, self.scope, self.unit, timeout=SHORT)
         if b"@end" not in answer.stdout:
             raise ActionFailed(f"cannot read the files of {self.unit}: {_said(answer)}")
-        text = parse_unit_files(answer.stdout, self.unit)
+        text = parse_unit_files(answer.stdout, self.unit, self.scope)
         self._login = text.user
         return text
 

@@ -7,7 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 
+from ddtui.collect.settings import Scope
 from ddtui.collect.systemd_text import parse_properties, split_words
+from ddtui.control.by_hand import by_hand, looked_at
 from ddtui.control.exec_start import (
     ExecError,
     Unresolved,
@@ -52,6 +54,8 @@ class UnitText(msgspec.Struct, frozen=True):
     """Whether it is of a user's manager that ends with the user's last login."""
     stopped_with_it: tuple[str, ...] = ()
     """Other units that are up, and that systemd stops with it."""
+    scope: Scope = "system"
+    """Whose manager has it."""
     trouble: Trouble | None = None
 
 
@@ -62,13 +66,14 @@ _SHOWN = (
     *("LoadState", "FragmentPath", "DropInPaths", "EnvironmentFiles", "ExecStart"),
     *("Environment", "NeedDaemonReload"),
 )
+_FOLDERS = {"system": "/etc/systemd/system", "user": "~/.config/systemd/user"}
 _TRANSIENT = "/systemd/transient/"
 _SHOWN_COMMAND = re.compile(
     r"^ExecStart=\{ path=.*? ; argv\[\]=(.*?) ; ignore_errors=", re.M | re.S
 )
 
 
-def parse_unit_files(output: bytes, unit: str = "") -> UnitText:
+def parse_unit_files(output: bytes, unit: str = "", scope: Scope = "system") -> UnitText:
     """Read the answer of the program UNIT_FILES about a unit."""
     first, _, rest = output.partition(b"\n")
     _, user, uid, *_ = [*first.decode("utf-8", "replace").split(" "), "", "", ""]
@@ -101,6 +106,7 @@ def parse_unit_files(output: bytes, unit: str = "") -> UnitText:
             dict.fromkeys(clean(path, 200) for kind, path, _ in blocks if kind == "with")
         ),
         machine=next((clean(path, 64) for kind, path, _ in blocks if kind == "machine"), ""),
+        scope=scope,
     )
     return _judged(unit, text, values, shown)
 
@@ -174,18 +180,18 @@ def _of_the_unit(unit: str, text: UnitText, fragment: str) -> Trouble | None:
             "name the engine's unit with --unit, or in the host's section",
         )
     if text.load_state == "masked":
-        return Trouble(f"{unit} is masked", f"on the host: sudo systemctl unmask {unit}")
+        return Trouble(f"{unit} is masked", f"on the host: {by_hand(text.scope, 'unmask', unit)}")
     if text.load_state not in {"loaded", ""}:
         return Trouble(
             f"systemd cannot load {unit} ({text.load_state})",
-            f"`systemctl status {unit}` on the host says why",
+            f"`{looked_at(text.scope, 'status', unit)}` on the host says why",
         )
     if _TRANSIENT in fragment:
         return Trouble(
             f"{unit} is a transient unit: systemd forgets it once it is stopped, and nothing could"
             " start it again",
-            f"make it a unit with a file of its own in /etc/systemd/system (`systemctl cat {unit}`"
-            " shows what it holds)",
+            f"make it a unit with a file of its own in {_FOLDERS[text.scope]}"
+            f" (`{looked_at(text.scope, 'cat', unit)}` shows what it holds)",
         )
     if fragment in text.closed:
         return None
@@ -193,7 +199,7 @@ def _of_the_unit(unit: str, text: UnitText, fragment: str) -> Trouble | None:
         return Trouble(
             f"{fragment or f'the file of {unit}'} is gone: once the unit is stopped, nothing could"
             " start it again",
-            "put the file back, then: sudo systemctl daemon-reload",
+            f"put the file back, then: {by_hand(text.scope, 'daemon-reload')}",
         )
     return None
 

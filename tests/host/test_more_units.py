@@ -191,7 +191,7 @@ async def test_units_that_stop_with_it_are_named(
             await ops.watching.until_state(ReadinessState.READY)
             plan = await ops.plan(Request(flags={BLOCK: 16}))
             (told,) = [each for each in plan.findings if each.rule == "others-stop"]
-            assert set(told.remedy.split()[3:]) == tied.keys()
+            assert set(told.remedy.split()[4:]) == tied.keys()
             rules = {each.rule for each in await ops.control.against_restart()}
             assert "others-stop" in rules
             await there_and_back(host, ops)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ddtui.cli.doctor.check import Check, Verdict, fail, ok, warn
 from ddtui.cli.output import clean
+from ddtui.collect.settings import Scope
+from ddtui.control.by_hand import by_hand, looked_at
 from ddtui.core.samples import Collector, SourceStatus, UnitStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot
 
@@ -28,16 +30,16 @@ _VERDICTS = {
 }
 
 
-def check_snapshot(snapshot: Snapshot) -> list[Check]:
+def check_snapshot(snapshot: Snapshot, scope: Scope) -> list[Check]:
     """All checks that a few seconds of watching can decide."""
     return [
-        _unit(snapshot.unit, clean(snapshot.host)),
+        _unit(snapshot.unit, clean(snapshot.host), scope),
         *_sources(snapshot),
         _readiness(snapshot),
     ]
 
 
-def _unit(unit: UnitStatus | None, host: str) -> Check:
+def _unit(unit: UnitStatus | None, host: str, scope: Scope) -> Check:
     name = "unit"
     if unit is None:
         return fail(
@@ -51,12 +53,12 @@ def _unit(unit: UnitStatus | None, host: str) -> Check:
             name, f"{unit.name}: there is no such unit", f"`ddtui init {host}` looks for it"
         )
     if unit.load_state == "masked":
-        return fail(name, f"{unit.name} is masked", f"systemctl unmask {unit.name}")
+        return fail(name, f"{unit.name} is masked", by_hand(scope, "unmask", unit.name))
     if unit.load_state not in {"", "loaded"}:
-        return fail(name, f"{unit.name}: {unit.load_state}", f"systemctl status {unit.name}")
+        return fail(name, f"{unit.name}: {unit.load_state}", looked_at(scope, "status", unit.name))
     if unit.is_up:
         return ok(name, state)
-    return warn(name, state, f"systemctl start {unit.name}")
+    return warn(name, state, by_hand(scope, "start", unit.name))
 
 
 def _sources(snapshot: Snapshot) -> list[Check]:

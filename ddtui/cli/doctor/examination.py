@@ -108,7 +108,7 @@ async def _on_host(source: Watched, printer: Printer) -> None:
     async def watch() -> list[Check]:
         snapshot = await _watched_for_a_while(source)
         seen.append(snapshot)
-        return engine.check_snapshot(snapshot)
+        return engine.check_snapshot(snapshot, settings.scope)
 
     printer.show(await bounded("sources", watch))
     # By the name that systemd has for it: an alias has other rights.
