@@ -425,7 +425,7 @@ class Controller:
         found = await actions.rights()
         if found.missing:
             what = found.why or f"sudo does not allow what changing {actions.unit} takes"
-            raise RightMissing(what, found.missing)
+            raise RightMissing(what, found.missing, no_sudo=bool(found.why))
 
     async def _begin(
         self,

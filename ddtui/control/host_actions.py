@@ -47,8 +47,8 @@ class ActionFailed(HostError):
 class RightMissing(ActionFailed):
     """The operator may not do it: `lines` for sudoers are what is missing."""
 
-    def __init__(self, what: str, lines: Sequence[str]) -> None:
-        super().__init__(what, rights.way_out(lines))
+    def __init__(self, what: str, lines: Sequence[str], *, no_sudo: bool = False) -> None:
+        super().__init__(what, rights.way_out(lines, no_sudo=no_sudo))
         self.lines = tuple(lines)
 
 
@@ -58,7 +58,7 @@ class Rights(msgspec.Struct, frozen=True):
     missing: tuple[str, ...] = ()
     """Lines for sudoers that are missing."""
     why: str = ""
-    """Why nothing is allowed at all; empty where single commands are missing."""
+    """Why nothing is allowed at all: there is no sudo; empty where single commands are missing."""
     unknown: str = ""
     """Why sudo does not tell what it allows, in its own words; empty where it does."""
 
@@ -232,7 +232,9 @@ class UnitActions:
             lines = [rights.sudoers_line(user, each) for each in command]
             if rights.wants_terminal(said):
                 lines = [rights.without_terminal(user)]
-            return RightMissing(f"no right to {what} for {self.unit}: {said}", lines)
+            no_sudo = re.search(r"\bsudo: (command )?not found", said) is not None
+            why = f"no right to {what} for {self.unit}: {said}"
+            return RightMissing(why, lines, no_sudo=no_sudo)
         return ActionFailed(f"{what} of {self.unit} failed: {said}")
 
 

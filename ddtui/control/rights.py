@@ -52,8 +52,10 @@ def wants_terminal(said: str) -> bool:
     return "must have a tty" in said
 
 
-def way_out(lines: Sequence[str]) -> str:
+def way_out(lines: Sequence[str], *, no_sudo: bool = False) -> str:
     """What to do on the host so that these lines are granted."""
+    if no_sudo:
+        return "on the host: install sudo, or log in as root"
     return "\n".join([f"on the host, with `sudo visudo -f {SUDOERS_FILE}`, add:", *lines])
 
 

@@ -46,7 +46,7 @@ def _findings(unit: str, found: Rights) -> tuple[Finding, ...]:
                 else f"sudo does not allow what changing {unit} takes:"
                 f" {len(found.missing)} of {every} commands",
                 "they run as root, and nobody is there to type a password",
-                rights.way_out(found.missing),
+                rights.way_out(found.missing, no_sudo=bool(found.why)),
             ),
         )
     if found.unknown:

@@ -7,11 +7,11 @@ import re
 from ddtui.cli.doctor.check import Check, ok, warn
 from ddtui.cli.doctor.facts import Facts
 from ddtui.control.rights import (
-    SUDOERS_FILE,
     commands_for,
     granted,
     sudoers_line,
     wants_terminal,
+    way_out,
     without_terminal,
 )
 from ddtui.control.unit_programs import RIGHTS
@@ -44,10 +44,10 @@ def check_rights(facts: Facts, missing: set[str], *, unit: str, user_unit: bool)
     wanted = commands_for(unit)
     lacking = [each for each in wanted if each in missing]
     if any(map(wants_terminal, facts.all("sudo_rule"))):
-        return _lacking(name, "sudo wants a terminal", [without_terminal(user)])
+        return _lacking(name, "sudo wants a terminal", way_out([without_terminal(user)]))
     if not facts.one("sudo"):
-        detail = "sudo is not installed"
-    elif lacking:
+        return _lacking(name, "sudo is not installed", way_out([], no_sudo=True))
+    if lacking:
         detail = f"sudo does not allow {len(lacking)} of {len(wanted)} commands for {unit}"
     else:
         lacking = _perhaps_with_a_password(facts.all("sudo_rule"), wanted)
@@ -57,15 +57,12 @@ def check_rights(facts: Facts, missing: set[str], *, unit: str, user_unit: bool)
         )
     if not lacking:
         return ok(name, f"sudo allows all {len(wanted)} commands for {unit} without a password")
-    return _lacking(name, detail, [sudoers_line(user, each) for each in lacking])
+    return _lacking(name, detail, way_out([sudoers_line(user, each) for each in lacking]))
 
 
-def _lacking(name: str, detail: str, lines: list[str]) -> Check:
-    return warn(
-        name,
-        f"{detail}; watching works without, changing the unit's configuration needs them",
-        "\n".join([f"on the host, with `sudo visudo -f {SUDOERS_FILE}`, add:", *lines]),
-    )
+def _lacking(name: str, detail: str, remedy: str) -> Check:
+    more = "watching works without, changing the unit's configuration needs the rights"
+    return warn(name, f"{detail}; {more}", remedy)
 
 
 def _perhaps_with_a_password(rules: list[str], commands: list[str]) -> list[str]:

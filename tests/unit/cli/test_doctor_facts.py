@@ -193,6 +193,7 @@ def test_only_the_missing_rights_are_listed() -> None:
     assert not any("systemctl start" in line for line in lines)
     none = rights("sudo: a password is required", missing=commands, sudo="")
     assert none.detail.startswith("sudo is not installed")
+    assert none.remedy == "on the host: install sudo, or log in as root"
 
 
 # ---- bounds ----

@@ -61,10 +61,14 @@ def test_a_missing_right_blocks_the_plan_and_names_its_line() -> None:
 def test_a_host_without_sudo_is_told_as_such() -> None:
     async def work() -> None:
         world = ChangeWorld(Script(rights="@none\n"))
-        (error,) = await found(await ready(world))
+        control = await ready(world)
+        (error,) = await found(control)
         assert error.level is Level.ERROR
         assert error.text.startswith("sudo is not installed on the host")
-        assert sudoers_line("ops", STOP) in error.remedy.splitlines()
+        assert error.remedy == "on the host: install sudo, or log in as root"
+        with pytest.raises(RightMissing) as refused:
+            await control.restart()
+        assert refused.value.remedy == error.remedy
 
     in_virtual_time(work())
 
