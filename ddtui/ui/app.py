@@ -163,6 +163,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
         if self.queue_desk is not None:
             if self.desk is not None:
                 self.desk.busy = self.queue_desk.busy
+                self.desk.other_runner = self.queue_desk.other_runner
             self.install_screen(QueueScreen(self.queue_desk), "queue")
             self.set_interval(QUEUE_INTERVAL, self._look_at_queue)
         if self.results is not None:

@@ -46,6 +46,8 @@ class ControlDesk(Asking):
         """Whether it is known by now if a change was interrupted, or another one is at it."""
         self.busy: Callable[[], ControlProblem | None] = _nothing
         """Says what else has the engine in its hands from here, and how to end that; or nothing."""
+        self.other_runner: Callable[[], str] = str
+        """Says who runs experiments on the host in another process; empty for nobody."""
         self._snapshot = snapshot
         self._glyphs = glyphs
         self._dismissed = ""
@@ -199,6 +201,7 @@ class ControlDesk(Asking):
             glyphs=self._glyphs,
             expected=expected,
             holder=self.control.holder,
+            runner=self.other_runner(),
         )
 
     def _ask_apply(self, plan: Plan, late: bool) -> None:

@@ -69,6 +69,8 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds that the load should take, and what that is known from."""
     holder: str
     """Who else changes the unit now; empty for nobody."""
+    runner: str = ""
+    """Who runs experiments on the host in another process; empty for nobody."""
 
 
 def apply_words(plan: Plan, at: Moment) -> Words:
@@ -81,7 +83,7 @@ def apply_words(plan: Plan, at: Moment) -> Words:
 
     def body(width: int) -> Sequence[Row]:
         report = snapshot.server_info.arguments if snapshot.server_info is not None else None
-        rows = [*_holder_rows(at.holder, width), verdict_row(plan, glyphs)]
+        rows = [*_others_rows(at, width), verdict_row(plan, glyphs)]
         rows += _gap(change_rows(plan.changes, width, glyphs, report))
         rows += _gap(finding_rows(plan.findings, width, glyphs))
         if action:
@@ -106,7 +108,7 @@ def rollback_words(plan: Plan, at: Moment) -> Words:
     action = "" if plan.blocked or at.holder else "Roll back"
 
     def body(width: int) -> Sequence[Row]:
-        rows = _holder_rows(at.holder, width)
+        rows = _others_rows(at, width)
         if plan.blocked:
             rows += [verdict_row(plan, glyphs), Row()]
         if plan.back_to:
@@ -139,7 +141,7 @@ def restart_words(against: Sequence[Finding], at: Moment) -> Words:
     action = "" if blocked or at.holder else "Restart"
 
     def body(width: int) -> Sequence[Row]:
-        rows = _holder_rows(at.holder, width)
+        rows = _others_rows(at, width)
         if not blocked:
             rows += wrapped("Nothing of its configuration changes.", width)
             rows += _stop_rows(snapshot, requests, at.expected, width, busy=busy)
@@ -219,6 +221,15 @@ def problem_words(title: str, problem: ControlProblem) -> Words:
         return [*wrapped(problem.what, width, Ink.BAD), *_gap(lines_of(problem.remedy, width))]
 
     return Words(title, body, cancel="Close")
+
+
+def _others_rows(at: Moment, width: int) -> list[Row]:
+    """Who else has to do with the engine: a runner keeps nobody out while it measures."""
+    if at.holder or not at.runner:
+        return _holder_rows(at.holder, width)
+    rows = wrapped(f"Experiments are being run on this host by {at.runner}.", width, Ink.WARN)
+    words = "What is measured now will be measured anew, and the engine changed again for it."
+    return [*rows, *wrapped(f"{words} Stop that first, where they are run.", width), Row()]
 
 
 def _holder_rows(holder: str, width: int) -> list[Row]:

@@ -70,6 +70,11 @@ class QueueDesk(Asking):
             "Stop that first, on the Queue screen.",
         )
 
+    def other_runner(self) -> str:
+        """Who runs the experiments of this host in another process; empty for nobody."""
+        run = self.view.run
+        return run.who if run.where in {"this machine", "elsewhere"} else ""
+
     def tick(self) -> None:
         """Called often: tell why a run came to nothing, and how it ended."""
         if isinstance(self._app.screen, WaitingScreen):

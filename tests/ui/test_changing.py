@@ -9,6 +9,7 @@ from ddtui.core.launch import Finding, Level, Plan, Request
 from ddtui.core.snapshot import Figure
 from ddtui.ui.palette import actions_of
 from ddtui.ui.questions import at_work
+from ddtui.ui.queue_source import RunView, Where
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
@@ -399,3 +400,24 @@ def test_what_is_not_known_counts_as_running() -> None:
 def test_a_fake_plan_is_blocked_by_its_errors() -> None:
     plan: Plan = plan_of(Request("", {"budget": 4}))
     assert plan.blocked
+
+
+@pytest.mark.parametrize("verb", ["apply", "rollback", "restart"])
+@pytest.mark.parametrize("where", ["this machine", "elsewhere", "nobody"])
+async def test_who_runs_experiments_elsewhere_is_told_before_a_change(
+    verb: str, where: Where
+) -> None:
+    """A runner keeps nobody out while it measures, and measures anew what was changed."""
+    queue = StillQueue(replace(FULL, run=RunView(where=where, who="jonas@laptop")))
+    async with operating("idle", queue=queue) as operator:
+        desk = operator.app.desk
+        assert desk is not None
+        if verb == "apply":
+            await operator.press("4", "a")
+        else:
+            getattr(desk, verb)()
+        question = await operator.until_asked()
+        text = " ".join(operator.text().split())
+        told = "Experiments are being run on this host by jonas@laptop." in text
+        assert told is (where != "nobody")
+        assert question.words.action
