@@ -16,6 +16,7 @@ from ddtui.cli.live import Watched, watched
 from ddtui.cli.reaching import Overrides
 from ddtui.config.hosts import find_host
 from ddtui.config.load import load
+from ddtui.ui.aftermath import AFTER_A_WORD
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.deliberate import REST, SETTLE
 from ddtui.ui.screens.confirm import ConfirmScreen
@@ -33,6 +34,7 @@ class Seat:
         self.pilot = pilot
         self.source = source
         self.control = control
+        self._was_asked = False
 
     def text(self) -> str:
         """What is on the screen; of a dialog, all that it says."""
@@ -66,7 +68,12 @@ class Seat:
         return seen
 
     async def press(self, *keys: str) -> None:
-        """Keys, one after another."""
+        """Keys, one after another; after a question once they are sure to be none of it."""
+        if isinstance(self.app.screen, ConfirmScreen):
+            self._was_asked = True
+        elif self._was_asked:
+            self._was_asked = False
+            await asyncio.sleep(AFTER_A_WORD + 0.1)
         await self.pilot.press(*keys)
 
     async def question(self, title: str, seconds: float = 30.0) -> ConfirmScreen:

@@ -11,7 +11,14 @@ import pytest
 from ddtui.core.launch import Request
 from ddtui.core.snapshot import ReadinessState, Verdict
 from tests.host.changing import SUDOERS, Changer, changer, grant
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line, wait_until
+from tests.host.gpuhost import (
+    DFLASH,
+    GpuHost,
+    engine_command,
+    exec_line,
+    project_binds,
+    wait_until,
+)
 from tests.host.test_verbs import Ddtui
 from tests.host.watching import Watcher
 
@@ -77,7 +84,9 @@ LINES = {
 @pytest.mark.parametrize("name", LINES)
 async def test_there_and_back(host: GpuHost, watcher: Watcher, tmp_path: Path, name: str) -> None:
     words, user, service = LINES[name]
-    host.install_unit(UNIT, words, user=user, service=service)
+    # A private /tmp would hide a checkout that lies there.
+    seen = "".join(f"\nBindReadOnlyPaths={each}" for each in project_binds())
+    host.install_unit(UNIT, words, user=user, service=service + seen)
     async with changer(watcher, UNIT, tmp_path) as ops:
         await there_and_back(host, ops)
 

@@ -381,6 +381,7 @@ def ending_logins(gpuhost: GpuHost) -> Iterator[None]:
     gpuhost.sh('loginctl disable-linger ops; rm "$1"; systemctl restart systemd-logind', file)
 
 
+@pytest.mark.timeout(400)
 @pytest.mark.usefixtures("ending_logins")
 def test_how_to_outlive_a_login_is_told_and_so_it_does(host: GpuHost, tmp_path: Path) -> None:
     home = host.sh("echo ~ops").strip()
@@ -408,6 +409,11 @@ def test_how_to_outlive_a_login_is_told_and_so_it_does(host: GpuHost, tmp_path: 
 
     def done() -> bool:
         listed = json.loads(there("queue", "local", "list", "--json"))["experiments"]
-        return [each["state"] for each in listed] == ["done"]
+        assert listed
+        assert all(each["state"] != "failed" for each in listed), listed
+        return all(each["state"] == "done" for each in listed)
 
-    wait_until(done, 90)
+    try:
+        wait_until(done, 200)
+    except TimeoutError:
+        pytest.fail(there("queue", "local", "list") + there("run", "local", "--status"))
