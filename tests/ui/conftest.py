@@ -9,6 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.ui.bursts import SENT
+from tests.ui.queue_world import stored
+
+__all__ = ["stored"]
 
 
 @pytest.fixture(autouse=True)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
+import pytest
 from msgspec.structs import replace
 
 from ddtui.bench.progress import Progress
@@ -173,6 +175,9 @@ HOSTILE_VIEW = replace(
     ),
     run=replace(HERE, who=HOSTILE[0], detail=HOSTILE[0], waiting=HOSTILE[0]),
 )
+
+IDLE = replace(FULL, run=RunView())
+"""The same while nobody runs it."""
 
 
 class StillQueue:
@@ -405,6 +410,20 @@ class StoredQueue(StillQueue):
 
     async def leave(self, which: Leave) -> None:
         await self._done(lambda: self.queue.leave(which))
+
+
+def fill(queue: StoredQueue, *values: int) -> None:
+    """Add experiments with these budgets."""
+    queue.queue.add([queue.queue.draft(Request(knobs={"budget": each})) for each in values])
+    queue.read()
+
+
+@pytest.fixture
+def stored(tmp_path: Path) -> Iterator[StoredQueue]:
+    """An empty queue that is kept in a store."""
+    store = Store.open(tmp_path / "s.db")
+    yield StoredQueue(store)
+    store.close()
 
 
 def queue_app(
