@@ -145,6 +145,10 @@ async def _plan(
     if plan.blocked:
         raise _NotBegun(_FORBIDDEN, plan)
     if not plan.changes and not plan.restart_due:
+        if holder := await control.holder():
+            from ddtui.control.lock import LockHeld
+
+            raise LockHeld(holder)
         say(_NOTHING_TO_CHANGE)
         raise _NotBegun(_NOTHING_TO_CHANGE, plan, ExitCode.OK)
     return plan

@@ -164,9 +164,19 @@ class Controller:
             *self._refusal(command, plan),
         )
         due = restart_due(command.launch, snapshot, self._watching.engine, command.opaque)
+        if rights:
+            findings = (*findings, *await self._left_behind(actions, text))
         if rights and (plan.changes or due):
             findings = (*findings, *await self._rights.findings(actions))
         return msgspec.structs.replace(plan, findings=findings, restart_due=due)
+
+    async def _left_behind(self, actions: UnitActions, text: UnitText) -> tuple[Finding, ...]:
+        """An interrupted change that nobody carries on: the unit is half of something else."""
+        left = await self.unfinished()
+        if left is None or await self._held_by(actions, text):
+            return ()
+        refused = _interrupted(left)
+        return (Finding(Level.ERROR, "unfinished-change", refused.what, "", refused.remedy),)
 
     def _refusal(self, command: UnitCommand, plan: Plan) -> tuple[Finding, ...]:
         """What keeps the unit from being written so."""
@@ -398,10 +408,7 @@ class Controller:
     async def _check(self, actions: UnitActions, content: str) -> None:
         """Everything that can be known before something is touched."""
         if (left := await self.unfinished()) is not None:
-            raise NotPossible(
-                f"a change of {actions.unit} by {left.who} was interrupted and has not ended",
-                f"carry it on: ddtui apply {actions.host.name} --resume",
-            )
+            raise _interrupted(left)
         await self._check_rights(actions)
         if content:
             verified = await actions.verify(content)
@@ -442,7 +449,7 @@ class Controller:
             record.state,
             run=msgspec.to_builtins(run),
             before=facts.invocation,
-            invocations=tuple(sorted({each for known in earlier for each in _invocations(known)})),
+            invocations=tuple(sorted({each for known in earlier for each in known.invocations})),
         )
         record = msgspec.structs.replace(record, state=state)
         return await self._carry(record, actions, on_step, asked or Asked())
@@ -473,6 +480,14 @@ class Controller:
         return journal.record
 
 
+def _interrupted(left: ChangeRecord) -> NotPossible:
+    """What stands in the way of any other change until it has ended."""
+    return NotPossible(
+        f"a change of {left.unit} by {left.who} was interrupted and has not ended",
+        f"carry it on: ddtui apply {left.host} --resume",
+    )
+
+
 def _safe_request(request: Request) -> dict[str, Any]:
     """What was asked for, without secrets."""
     plain: dict[str, Any] = msgspec.to_builtins(request)
@@ -480,8 +495,3 @@ def _safe_request(request: Request) -> dict[str, Any]:
     for part in ("knobs", "flags"):
         plain[part] = redact_mapping(plain[part])
     return plain
-
-
-def _invocations(record: ChangeRecord) -> set[str]:
-    """Of the unit before a change, and after it."""
-    return {each for each in (record.state.before, record.invocation) if each}

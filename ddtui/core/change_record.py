@@ -112,6 +112,11 @@ class ChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.ending in PROVED_ENDINGS
 
     @property
+    def invocations(self) -> set[str]:
+        """Of the unit before the change, and after it."""
+        return {each for each in (self.state.before, self.invocation) if each}
+
+    @property
     def proved_drop_in(self) -> str:
         """The drop-in's text that was proved: of a change that was rolled back, what came back."""
         return self.drop_in if self.state.proved is None else self.state.proved

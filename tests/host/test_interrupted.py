@@ -130,9 +130,13 @@ def test_a_hang_up_ends_nothing(ddtui: Ddtui) -> None:
 
 
 def test_a_change_is_not_begun_twice(ddtui: Ddtui) -> None:
-    """What was left is carried on before anything else: the refusal is JSON as well."""
+    """What was left is carried on before anything else: the refusal is JSON as well.
+
+    Its drop-in is written and its engine is down, so that nothing at all would be left to change.
+    """
     asked = ("--yes", "--set", f"flag:{BLOCK}=16")
     ended(ddtui, "stopping", signal.SIGTERM, *asked)
+    ddtui.host.exec("systemctl", "stop", UNIT)  # it may have been ended before it said so itself
     for verb in (("apply", "gpu", *asked), ("restart", "gpu", "--yes")):
         refused = ddtui.run(*verb, "--json")
         assert refused.returncode in {7, 8}, refused.stderr

@@ -101,3 +101,30 @@ def test_the_lock_of_a_process_that_was_killed_is_waited_for(
         feed.cancel()
 
     in_virtual_time(work())
+
+
+def test_what_was_left_behind_stands_in_the_way_of_a_plan_for_the_same() -> None:
+    """Its drop-in is written by then: "nothing to change" would leave the unit half-way."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        feed = asyncio.create_task(world.watched.run())
+        _, going_on = await begun(world, "stopping")
+        control = world.control()
+        plan = await control.plan(BLOCK, rights=True)
+        assert "unfinished-change" not in {each.rule for each in plan.findings}  # it is carried on
+        going_on.cancel()
+        await asyncio.gather(going_on, return_exceptions=True)
+        await asyncio.sleep(30)  # the lock is free, and the unit is down
+        assert not world.machine.locks
+        plan = await control.plan(BLOCK, rights=True)
+        assert not plan.changes
+        (found,) = [each for each in plan.findings if each.rule == "unfinished-change"]
+        assert plan.blocked
+        assert "--resume" in found.remedy
+        await control.resume()
+        plan = await control.plan(BLOCK, rights=True)
+        assert "unfinished-change" not in {each.rule for each in plan.findings}
+        feed.cancel()
+
+    in_virtual_time(work())
