@@ -18,8 +18,8 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import Reach, find_host, full_unit_name
 
 if TYPE_CHECKING:
-    from ddtui.cli.live import Watched
-    from ddtui.cli.reaching import Overrides
+    from ddtui.app.live import Watched
+    from ddtui.app.reaching import Overrides
     from ddtui.control.controller import Controller, Policy
     from ddtui.core.change_record import ChangeRecord
     from ddtui.core.launch import Finding, Plan, Request
@@ -106,7 +106,7 @@ def apply(  # noqa: PLR0913, PLR0917
     SIGTERM stop nothing on the host: --resume carries the change on, and proves it.
     """
     with told(context, acts=True) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         overrides = Overrides(unit, user_unit)
         request = None if resume else _request(options, host, preset, assignments or [])
@@ -181,7 +181,7 @@ def restart(
         return await carried(lambda heard: control.restart(heard, asked=asked), wait=wait)
 
     with told(context, acts=True) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         _run(options, host, Overrides(unit, user_unit), work, as_json=as_json)
 
@@ -225,7 +225,7 @@ def rollback(  # noqa: PLR0913, PLR0917
         )
 
     with told(context, acts=True) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         _run(options, host, Overrides(unit, user_unit), work, as_json=as_json)
 
@@ -272,7 +272,7 @@ def history(
 
 
 def _request(options: Options, host: str, preset: str | None, assignments: list[str]) -> Request:
-    from ddtui.cli.preset_source import presets_for
+    from ddtui.app.preset_source import presets_for
     from ddtui.config.assignments import parse_assignments
     from ddtui.config.presets import merged
 

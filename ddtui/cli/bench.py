@@ -16,7 +16,7 @@ from ddtui.cli.output import clean, emit, emit_json, say
 from ddtui.cli.run import LimitedOption
 
 if TYPE_CHECKING:
-    from ddtui.cli.reaching import Overrides
+    from ddtui.app.reaching import Overrides
     from ddtui.core.bench_plan import BenchPlan
     from ddtui.core.measurement import Measurement
 
@@ -53,7 +53,7 @@ def bench(
     somebody runs experiments on this host, 130 ended early.
     """
     with told(context, acts=True) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         set_up_log(debug=options.debug)
         wanted = _plan(options, plan, coding)
@@ -69,7 +69,7 @@ def _plan(options: Options, name: str | None, coding: bool | None) -> BenchPlan:
     """The plan that was asked for. Raises ConfigError."""
     import msgspec
 
-    from ddtui.cli.queue_asked import plan_named
+    from ddtui.app.queue_asked import plan_named
     from ddtui.config.bench_plans import read_plans
     from ddtui.config.errors import ConfigError
     from ddtui.core.bench_plan import BenchPlan

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, in_local_time, moment, narrowed, table
+from ddtui.cli.output import Paint, clean, narrowed, table
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, ChangeKind, Finding, Level, Plan
+from ddtui.core.local_time import in_local_time, moment
 from ddtui.core.redact import redact_mapping
-from ddtui.engines.sglang.dialects import knob_of
+from ddtui.engines.sglang.dialects import named
 
 _COLOURS = {Level.ERROR: "red", Level.WARNING: "yellow", Level.NOTE: "dim"}
 _GIVE = (
@@ -129,11 +130,6 @@ def history_lines(records: Sequence[ChangeRecord], width: int | None = None) -> 
     give = [(head.index(name), least) for name, least in _GIVE]
     shown, *rows = narrowed([head, *map(_row, records)], width, give)
     yield from table([shown, *rows], right=[n for n, name in enumerate(shown) if name == "SECONDS"])
-
-
-def named(change: Change) -> Change:
-    """With its knob: a rollback's changes come from the unit's command, which names flags only."""
-    return change if change.knob else msgspec.structs.replace(change, knob=knob_of(change.name))
 
 
 def _row(record: ChangeRecord) -> tuple[str, ...]:

@@ -9,56 +9,26 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import TYPE_CHECKING, Any
 
+from ddtui.app.controllers import controller_for
+from ddtui.app.live import Watched
+from ddtui.app.reaching import Overrides
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.live import Watched
 from ddtui.cli.look import live_host
-from ddtui.cli.output import clean, in_local_time, say
-from ddtui.cli.preset_source import presets_for
-from ddtui.cli.reaching import Overrides
+from ddtui.cli.output import clean, say
 from ddtui.cli.streams import typed_line
-from ddtui.config.paths import cache_folder
-from ddtui.control.controller import Controller, NotPossible
-from ddtui.control.host_actions import UnitActions
-from ddtui.control.journal import ChangeStore, OnStep
+from ddtui.control.controller import Controller
+from ddtui.control.journal import OnStep
 from ddtui.control.lock import lock_holder
 from ddtui.control.outcome import Asked
-from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits, Step
+from ddtui.core.local_time import in_local_time
 from ddtui.experiments.presence import HOST_KEY
 from ddtui.store import Store
 
 if TYPE_CHECKING:
-    from ddtui.config.load import Loaded
     from ddtui.control.held import Remaining
     from ddtui.core.change_record import ChangeRecord, StepRecord
-    from ddtui.core.load_history import LoadHistory
-
-
-def controller_for(
-    source: Watched,
-    loaded: Loaded,
-    store: ChangeStore,
-    limits: Limits | None = None,
-    past: LoadHistory | None = None,
-) -> Controller:
-    """The controller of a watched host; `past`: its earlier loads, else those that it gets."""
-    settings = source.settings
-    mapping = presets_for(loaded, source.name).mapping(source.target.options.knobs)
-
-    def actions() -> UnitActions:
-        unit = source.unit_name()
-        if not unit:
-            raise NotPossible(
-                f"no unit of {source.name} is known that runs the engine",
-                "name it with --unit, or in the host's section of the configuration",
-            )
-        return UnitActions(source.host, settings.scope, unit, settings.nvidia_smi)
-
-    cache = None if source.host.simulated else cache_folder()
-    past = source.past_loads if past is None else past
-    planner = Planner(source.host, settings, cache=cache, knobs=mapping, past=past)
-    return Controller(actions, source.watching(), planner, store, limits=limits)
 
 
 @asynccontextmanager

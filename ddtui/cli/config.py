@@ -7,10 +7,10 @@ from typing import Annotated, Any
 import msgspec
 import typer
 
+from ddtui.app.preset_source import presets_for
 from ddtui.cli.context import told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import emit, emit_json, say
-from ddtui.cli.preset_source import presets_for
 from ddtui.cli.screen_options import load_for_screens
 from ddtui.config.edit import write_default
 from ddtui.config.errors import ConfigError, Problem

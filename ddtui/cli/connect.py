@@ -22,8 +22,8 @@ from ddtui.config.themes import theme_fault
 from ddtui.demo.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
-    from ddtui.cli.live import Watched
-    from ddtui.cli.reaching import Overrides
+    from ddtui.app.live import Watched
+    from ddtui.app.reaching import Overrides
     from ddtui.ui.source import UiSettings
 
 
@@ -79,7 +79,7 @@ def connect(  # noqa: PLR0913, PLR0917
     are asked about before the screen opens.
     """
     with told(context) as options:
-        from ddtui.cli.reaching import Overrides, checked_scenario
+        from ddtui.app.reaching import Overrides, checked_scenario
 
         overrides = Overrides(unit, user_unit, checked_scenario(scenario, host))
         if theme is not None and (fault := theme_fault(theme)):
@@ -101,8 +101,8 @@ async def _hosts_in_turn(
     options: Options, loaded: Loaded, target: HostTarget, overrides: Overrides, choices: Choices
 ) -> int:
     """One host after another, as the operator switches between them."""
-    from ddtui.cli.live import watched
-    from ddtui.cli.reaching import Overrides
+    from ddtui.app.live import watched
+    from ddtui.app.reaching import Overrides
 
     while True:
         source = await watched(target, overrides, log_lines=loaded.config.ui.log_lines)
@@ -150,7 +150,7 @@ async def _screen(source: Watched, loaded: Loaded, choices: Choices) -> Left:
 
 
 def _load_ui() -> None:
-    import ddtui.cli.queue_source
+    import ddtui.app.queue_source
     import ddtui.ui.app  # noqa: F401
 
     # Modules stay for good. Looking at them again and again for garbage would hold keys up for
@@ -161,9 +161,9 @@ def _load_ui() -> None:
 
 
 async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> Left:
-    from ddtui.cli.control_source import screen_control
-    from ddtui.cli.queue_source import screen_queue
-    from ddtui.cli.results_source import screen_results
+    from ddtui.app.control_source import screen_control
+    from ddtui.app.queue_source import screen_queue
+    from ddtui.app.results_source import screen_results
     from ddtui.ui.app import DdtuiApp
     from ddtui.ui.screens.hosts import SwitchHost
 

@@ -11,11 +11,12 @@ import msgspec
 import typer
 
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import clean, in_local_time, say, unread
+from ddtui.cli.output import clean, say, unread
 from ddtui.config.api_key import ApiKeyError
 from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, find_host
 from ddtui.config.load import Loaded, load
+from ddtui.core.local_time import in_local_time
 
 
 class Options(msgspec.Struct, frozen=True):

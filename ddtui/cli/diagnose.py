@@ -21,8 +21,8 @@ from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.hosts import known_hosts
 
 if TYPE_CHECKING:
+    from ddtui.app.reaching import Overrides
     from ddtui.cli.diagnose_sources import Diagnosed
-    from ddtui.cli.reaching import Overrides
 
 STDIN = "-"
 _LOG_SUFFIXES = {".log", ".txt", ".json", ".jsonl", ".gz", ".journal", ".out", ".err"}
@@ -49,7 +49,7 @@ def diagnose(
     Exit status: 0 diagnosed, whether it failed or not; 6 not an engine's log; 1 not readable.
     """
     with told(context) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         found = _diagnosed(options, source, Overrides(unit, user_unit))
         from ddtui.cli import diagnosis_report

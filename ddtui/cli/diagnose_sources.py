@@ -10,8 +10,8 @@ from typing import IO
 
 import msgspec
 
+from ddtui.app.reaching import Overrides, engine_for, host_for, settings_for
 from ddtui.cli.first_contact import reach
-from ddtui.cli.reaching import Overrides, engine_for, host_for, settings_for
 from ddtui.collect.base import SourceTrouble, lines_of
 from ddtui.collect.journal_entries import JournalReader
 from ddtui.collect.programs import (

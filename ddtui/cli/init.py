@@ -109,8 +109,8 @@ def _refuse(loaded: Loaded, target: HostTarget, section: str, *, force: bool) ->
 
 
 async def _find(target: HostTarget) -> list[FoundUnit]:
+    from ddtui.app.reaching import host_for
     from ddtui.cli.first_contact import reach
-    from ddtui.cli.reaching import host_for
     from ddtui.hosts.base import LinkDown
 
     host = await host_for(target)
@@ -125,7 +125,7 @@ async def _find(target: HostTarget) -> list[FoundUnit]:
 
 async def engine_units(host: Host, target: HostTarget) -> list[FoundUnit]:
     """Services of both managers that start the engine, those that run first."""
-    from ddtui.cli.reaching import engine_for
+    from ddtui.app.reaching import engine_for
     from ddtui.collect.unit import NoServiceManager, find_units
 
     engine = engine_for(target)
@@ -146,7 +146,7 @@ async def engine_units(host: Host, target: HostTarget) -> list[FoundUnit]:
 
 def _choose(found: list[FoundUnit], wanted: str | None, host: str) -> FoundUnit:
     """The one unit to write. Raises typer.Exit where the operator must say which."""
-    from ddtui.cli.reaching import checked_unit
+    from ddtui.app.reaching import checked_unit
 
     if wanted is not None:
         full = full_unit_name(checked_unit(wanted))

@@ -24,7 +24,7 @@ from ddtui.cli.output import (
 )
 
 if TYPE_CHECKING:
-    from ddtui.cli.reaching import Overrides
+    from ddtui.app.reaching import Overrides
     from ddtui.core.samples import UnitStatus
     from ddtui.core.snapshot import Snapshot
     from ddtui.engines.sglang.server_flags import ServerFlags
@@ -81,7 +81,7 @@ def knobs(
     connection; 4 refused.
     """
     with told(context) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         set_up_log(debug=options.debug)
         report = asyncio.run(_look(options, host, Overrides(unit, user_unit), refresh))
@@ -96,8 +96,8 @@ def knobs(
 async def _look(
     options: Options, name: str, overrides: Overrides, refresh: bool
 ) -> KnobsReport | None:
+    from ddtui.app.preset_source import presets_for
     from ddtui.cli.look import live_host
-    from ddtui.cli.preset_source import presets_for
 
     loaded = options.load()
     target = host_of(loaded, name)

@@ -8,10 +8,10 @@ from contextlib import asynccontextmanager
 
 from msgspec.structs import replace
 
+from ddtui.app.live import Watched, watched
+from ddtui.app.reaching import Overrides
 from ddtui.cli.first_contact import how_to_accept
-from ddtui.cli.live import Watched, watched
 from ddtui.cli.output import clean, say
-from ddtui.cli.reaching import Overrides
 from ddtui.config.hosts import HostTarget
 from ddtui.core.samples import Collector, LinkState, SourceStatus
 from ddtui.core.snapshot import ReadinessState, Snapshot, Verdict

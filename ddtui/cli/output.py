@@ -7,11 +7,9 @@ import re
 import shutil
 import sys
 import textwrap
-import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import datetime
 from typing import Any, TextIO
 
 import msgspec
@@ -23,7 +21,6 @@ from ddtui.core import text as core_text
 MAX_TEXT = 2_000
 """Most characters of one text from elsewhere."""
 
-_UTC = re.compile(r"\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
 _unread: ContextVar[set[str] | None] = ContextVar("unread", default=None)
 """What was told of output that is lost, while something is done that outlives its readers."""
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
@@ -34,23 +31,6 @@ _CODES = {"green": 32, "yellow": 33, "red": 31, "cyan": 36, "bold": 1, "dim": 2}
 def clean(text: str) -> str:
     """Text from elsewhere without anything that a terminal would act on; capped."""
     return core_text.clean(text, MAX_TEXT)
-
-
-def moment(at: float) -> str:
-    """Unix seconds as day and time of this machine: `2026-03-01 14:02:11`."""
-    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(at))
-
-
-def in_local_time(text: str) -> str:
-    """A text in which others have noted moments in UTC (`2026-03-01T14:02:11Z`), in local time."""
-    return _UTC.sub(lambda found: _local(found[0]), text)
-
-
-def _local(utc: str) -> str:
-    try:
-        return moment(datetime.fromisoformat(utc).timestamp())
-    except (ValueError, OverflowError, OSError):
-        return utc  # looks like a time, and is none
 
 
 def say(text: str, end: str = "\n") -> None:

@@ -54,7 +54,7 @@ def presets(
 ) -> None:
     """List the presets, or show one with all that it extends."""
     with told(context) as options:
-        from ddtui.cli.preset_source import host_of_source, presets_for
+        from ddtui.app.preset_source import host_of_source, presets_for
 
         found = presets_for(options.load())
         # One's own first: those that are built in are for the simulated host only.
@@ -71,7 +71,7 @@ def presets(
 
 def preset_report(found: Presets, name: str) -> PresetReport:
     """What a preset asks for, resolved."""
-    from ddtui.cli.preset_source import host_of_source
+    from ddtui.app.preset_source import host_of_source
     from ddtui.core.redact import redact_mapping
 
     preset, request = found.find(name), found.request(name)

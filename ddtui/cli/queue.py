@@ -165,7 +165,7 @@ def add(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Queue an experiment: a preset, values, or one like another."""
     with _opened(context) as opened:
-        from ddtui.cli.queue_asked import known_of, place_of, plan_named, request_of, with_match
+        from ddtui.app.queue_asked import known_of, place_of, plan_named, request_of, with_match
         from ddtui.core.experiment import ExperimentState
 
         if preset is None and not assignments and like is None:
@@ -211,7 +211,7 @@ def edit(  # noqa: PLR0913, PLR0917
 ) -> None:
     """Change an experiment that waits."""
     with _opened(context) as opened:
-        from ddtui.cli.queue_asked import (
+        from ddtui.app.queue_asked import (
             known_of,
             names_to_unset,
             plan_named,
@@ -254,7 +254,7 @@ def move(
 ) -> None:
     """Put an experiment that waits to another place of the queue."""
     with _opened(context) as opened:
-        from ddtui.cli.queue_asked import place_of
+        from ddtui.app.queue_asked import place_of
 
         place = place_of(first=first, last=last, before=before, after=after)
         if place is None:
@@ -288,7 +288,7 @@ def retry(
     as_json: JsonOption = False,
 ) -> None:
     """Have failed or cancelled experiments done once more."""
-    from ddtui.cli.queue_asked import place_of
+    from ddtui.app.queue_asked import place_of
 
     place = place_of(first=first)
     _each(context, words, lambda queue, word: queue.retry(word, place), as_json=as_json)

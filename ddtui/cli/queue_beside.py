@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ddtui.app.queue_results import result_of
 from ddtui.cli.output import say
 from ddtui.core.experiment import Experiment, ExperimentState
-from ddtui.core.measurement import Measurement
 from ddtui.experiments.presence import Holder, holder_of, presence_file
 from ddtui.store.errors import StoreError
 from ddtui.ui.queue_source import Result
@@ -57,17 +57,3 @@ def _left(queue: Queue, listed: Sequence[Experiment]) -> frozenset[str]:
 def _is_run(experiment: Experiment, holder: Holder | None) -> bool:
     """Whether its runner is the one that is there, not a `ddtui bench` that keeps others away."""
     return holder is not None and experiment.runner.startswith(f"{holder.who} ")
-
-
-def result_of(measured: Measurement) -> Result:
-    """What a measurement gave, in short. It has a cell at least."""
-    cell, coding = measured.cells[0], measured.coding
-    return Result(
-        concurrency=cell.concurrency,
-        user_rate=cell.user_rate.median if cell.user_rate else None,
-        total_rate=cell.total_rate.median if cell.total_rate else None,
-        acceptance=cell.acceptance_length.median if cell.acceptance_length else None,
-        passed=None if coding is None or not coding.total else coding.passed,
-        tasks=0 if coding is None else coding.total,
-        disturbed=bool(measured.disturbed),
-    )

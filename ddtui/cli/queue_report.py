@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, moment, narrowed, table, wrapped
+from ddtui.cli.output import Paint, clean, narrowed, table, wrapped
 from ddtui.cli.queue_beside import Beside
 from ddtui.core.bench_plan import BenchPlan, short_name
 from ddtui.core.experiment import (
@@ -19,6 +19,7 @@ from ddtui.core.experiment import (
     QueueEvent,
     QueueSettings,
 )
+from ddtui.core.local_time import moment
 from ddtui.core.redact import safe_text
 from ddtui.core.text import clean as cut
 from ddtui.experiments.naming import own_options, short_id, shown, value_text

@@ -21,7 +21,7 @@ from ddtui.cli.output import clean, say
 from ddtui.config.errors import ConfigError
 
 if TYPE_CHECKING:
-    from ddtui.cli.reaching import Overrides
+    from ddtui.app.reaching import Overrides
     from ddtui.experiments.report import Ending, OnEvent
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def run(  # noqa: PLR0913, PLR0917
     unit may not be changed, 8 somebody else runs them, 130 stopped before the end.
     """
     with told(context, acts=not status) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         if sum((detach, status, stop)) > 1:
             raise ConfigError.of("--detach, --status and --stop exclude one another")

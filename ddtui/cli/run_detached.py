@@ -12,10 +12,10 @@ from pathlib import Path
 
 import msgspec
 
+from ddtui.app.reaching import Overrides, host_for
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import clean, emit, emit_json, say
-from ddtui.cli.reaching import Overrides, host_for
 from ddtui.cli.run_reported import LOG_VARIABLE, Report
 from ddtui.cli.run_session import warn_of_logout
 from ddtui.config.hosts import HostTarget, Reach

@@ -10,14 +10,15 @@ from typing import Any
 
 import msgspec
 
+from ddtui.app.reaching import host_for
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import clean, emit, emit_json, in_local_time, moment, say
-from ddtui.cli.reaching import host_for
+from ddtui.cli.output import clean, emit, emit_json, say
 from ddtui.config.hosts import HostTarget, Reach
 from ddtui.control.controller import operator
 from ddtui.control.lock import lock_holder
 from ddtui.core.experiment import ENDED, Experiment, ExperimentState, QueueSettings
+from ddtui.core.local_time import in_local_time, moment
 from ddtui.experiments.presence import HOST_KEY, Holder, ask_to_stop, holder_of, presence_file
 from ddtui.hosts.base import HostError
 from ddtui.store import Store

@@ -14,7 +14,7 @@ from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, emit, emit_json, terminal_width
 
 if TYPE_CHECKING:
-    from ddtui.cli.reaching import Overrides
+    from ddtui.app.reaching import Overrides
     from ddtui.core.snapshot import Snapshot
 
 
@@ -36,7 +36,7 @@ def status(
     Exit status: 0 ready, 5 not ready, 3 no connection, 4 refused.
     """
     with told(context) as options:
-        from ddtui.cli.reaching import Overrides
+        from ddtui.app.reaching import Overrides
 
         set_up_log(debug=options.debug)
         snapshot = asyncio.run(_look(options, host, wait, Overrides(unit, user_unit)))
@@ -66,7 +66,7 @@ def exit_code(snapshot: Snapshot) -> ExitCode:
 
 
 async def _look(options: Options, name: str, wait: float, overrides: Overrides) -> Snapshot:
-    from ddtui.cli.live import watched
+    from ddtui.app.live import watched
     from ddtui.cli.look import collected
 
     source = await watched(host_of(options.load(), name), overrides)

@@ -16,9 +16,9 @@ from ddtui.cli.output import Paint, emit, emit_json, say, terminal_width
 from ddtui.cli.queue_options import POLICY_NAMES, PlanOption
 
 if TYPE_CHECKING:
-    from ddtui.cli.reaching import Overrides
-    from ddtui.cli.sweep_asked import SweepOptions
-    from ddtui.cli.sweep_work import Asked
+    from ddtui.app.reaching import Overrides
+    from ddtui.app.sweep_asked import SweepOptions
+    from ddtui.app.sweep_work import Asked
     from ddtui.core.bench_plan import BenchPlan
     from ddtui.core.generation import Prompt
     from ddtui.experiments.worked import Worked
@@ -82,8 +82,8 @@ def sweep(  # noqa: PLR0913, PLR0917
     configurations are blocked.
     """
     with told(context, acts=not dry_run) as options:
-        from ddtui.cli.reaching import Overrides
-        from ddtui.cli.sweep_asked import SweepOptions
+        from ddtui.app.reaching import Overrides
+        from ddtui.app.sweep_asked import SweepOptions
 
         set_up_log(debug=options.debug)
         over = SweepOptions(policy=match, control=control, again=again, name=name, plan=plan)
@@ -98,9 +98,9 @@ def sweep(  # noqa: PLR0913, PLR0917
 
 
 def _asked(options: Options, words: list[str], over: SweepOptions, *, reuse: bool) -> Asked:
-    from ddtui.cli.queue_asked import plan_of
-    from ddtui.cli.sweep_asked import sweep_asked, with_options
-    from ddtui.cli.sweep_work import Asked
+    from ddtui.app.queue_asked import plan_of
+    from ddtui.app.sweep_asked import sweep_asked, with_options
+    from ddtui.app.sweep_work import Asked
 
     loaded = options.load()
     wanted = with_options(sweep_asked(loaded, words), over)
@@ -124,8 +124,8 @@ def _prompts(plan: BenchPlan) -> tuple[Prompt, ...]:
 async def _worked(
     options: Options, host: str, overrides: Overrides, asked: Asked, offline: bool
 ) -> Worked:
+    from ddtui.app.sweep_work import work_out, work_out_offline
     from ddtui.cli.changing import changing
-    from ddtui.cli.sweep_work import work_out, work_out_offline
 
     if offline:
         return await work_out_offline(host_of(asked.loaded, host), asked)
@@ -164,10 +164,10 @@ def _show(worked: Worked, *, as_json: bool, dry_run: bool) -> None:
 
 
 def _queue(worked: Worked, *, held: bool, yes: bool, as_json: bool) -> None:
+    from ddtui.app.sweep_work import queued
     from ddtui.cli.changing import ask, can_ask
     from ddtui.cli.queue_beside import Beside
     from ddtui.cli.queue_report import experiment_reports
-    from ddtui.cli.sweep_work import queued
 
     count = len(worked.arranged.runs)
     if not yes:

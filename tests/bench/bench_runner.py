@@ -20,9 +20,9 @@ from typing import Any
 
 import msgspec
 
+from ddtui.app.reaching import Overrides
 from ddtui.bench.transport import Connector
 from ddtui.cli.context import Options
-from ddtui.cli.reaching import Overrides
 from ddtui.cli.run_world import RunWorld, running_on
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from textual.pilot import Pilot
 
-from ddtui.cli.control_source import ControlOfHost, screen_control
-from ddtui.cli.live import Watched, watched
-from ddtui.cli.reaching import Overrides
+from ddtui.app.control_source import ControlOfHost, screen_control
+from ddtui.app.live import Watched, watched
+from ddtui.app.reaching import Overrides
 from ddtui.config.hosts import find_host
 from ddtui.config.load import load
 from ddtui.ui.aftermath import AFTER_A_WORD

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
+from ddtui.app.queue_known import results_of
 from ddtui.bench.progress import Progress
 from ddtui.bench.progress import Step as BenchStep
-from ddtui.cli.queue_known import results_of
 from ddtui.config.assignments import parse_assignments
 from ddtui.config.errors import ConfigError
 from ddtui.config.grid_text import parse_grid

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
+from ddtui.app.results_source import StoredResults
 from ddtui.bench.spread import spread
-from ddtui.cli.results_source import StoredResults
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.launch import Request

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from ddtui.cli.results_source import StoredResults
+from ddtui.app.results_source import StoredResults
 from ddtui.experiments.results_files import Form, text_of
 from ddtui.store import Store
 from ddtui.ui.app import DdtuiApp

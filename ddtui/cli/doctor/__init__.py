@@ -24,9 +24,9 @@ def doctor(
     Looks at this machine and the host, and changes nothing. Exit status 1 when there is a FAIL.
     """
     with told(context) as options:
+        from ddtui.app.reaching import Overrides
         from ddtui.cli.doctor.examination import examine
         from ddtui.cli.doctor.printing import Printer
-        from ddtui.cli.reaching import Overrides
 
         set_up_log(debug=options.debug)
         printer = Printer(as_json=as_json)

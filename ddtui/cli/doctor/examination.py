@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+from ddtui.app.live import Watched, watched
+from ddtui.app.reaching import Overrides, ssh_target
 from ddtui.cli.context import Options
 from ddtui.cli.doctor import engine, facts, forwarding, here, on_host, rights
 from ddtui.cli.doctor.check import Check, bounded, fail, ok, skip
 from ddtui.cli.doctor.printing import Printer
 from ddtui.cli.first_contact import PATIENCE, reach
-from ddtui.cli.live import Watched, watched
 from ddtui.cli.look import collected
-from ddtui.cli.reaching import Overrides, ssh_target
 from ddtui.config.api_key import ApiKeyError
 from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, Reach, find_host

@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import msgspec
 
 from ddtui.core.knobs import KNOBS
+from ddtui.core.launch import Change
 from ddtui.engines.sglang.command import CommandLine
 from ddtui.engines.sglang.server_flags import SERVER_INFO, ServerFlags
 
@@ -391,3 +392,8 @@ def _requested(
     if text is not None and target.add and text.isdecimal():
         return str(int(text) - target.add)
     return text
+
+
+def named(change: Change) -> Change:
+    """With its knob: a rollback's changes come from the unit's command, which names flags only."""
+    return change if change.knob else msgspec.structs.replace(change, knob=knob_of(change.name))

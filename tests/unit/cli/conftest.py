@@ -1,4 +1,4 @@
-"""Every test of the command line has its own home: the developer's configuration is never read."""
+"""What every test of the command line has: its own home, and how to run a command."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,20 +6,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.support.own_folders import folders
+
+__all__ = ["folders", "run"]
+
 Run = Callable[..., Result]
-
-
-@pytest.fixture(autouse=True)
-def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of the configuration, which is empty."""
-    folder = tmp_path / "config"
-    monkeypatch.setenv("DDTUI_CONFIG_DIR", str(folder))
-    monkeypatch.delenv("DDTUI_CONFIG_FILE", raising=False)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("HOME", str(tmp_path))
-    monkeypatch.delenv("NO_COLOR", raising=False)
-    return folder
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from ddtui.cli.results_source import StoredResults
+from ddtui.app.results_source import StoredResults
 from ddtui.experiments.interrupted import CAUSE
 from ddtui.ui.results_source import Asked
 from tests.unit.cli.conftest import Run

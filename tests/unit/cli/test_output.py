@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ddtui.cli.output import in_local_time
+from ddtui.core.local_time import in_local_time
 
 FULL = Path("/dev/full")
 # Stands in for the operator's Ctrl+C at a moment that a test can choose: while modules are loaded.

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from ddtui.app.preset_source import presets_for
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.knobs import _lines, knobs_report
 from ddtui.cli.output import Paint
-from ddtui.cli.preset_source import presets_for
 from ddtui.config.load import load
 from ddtui.core.host_state import HostState
 from ddtui.core.samples import UnitSample, UnitStatus

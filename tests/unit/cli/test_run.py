@@ -17,8 +17,8 @@ from typing import Any
 import pytest
 from typer.testing import Result
 
-from ddtui.cli import run_world
-from ddtui.cli.output import moment
+from ddtui.app import run_tools
+from ddtui.core.local_time import moment
 from ddtui.demo.host import DemoHost
 from ddtui.experiments import telling
 from ddtui.experiments.presence import ask_to_stop, holder_of, presence_file, present
@@ -147,7 +147,7 @@ def test_a_database_that_is_never_freed_ends_the_run_and_loses_nothing(
     run: Run, demo: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.1)
-    monkeypatch.setattr(run_world, "DATABASE_SECONDS", 0.5)
+    monkeypatch.setattr(run_tools, "DATABASE_SECONDS", 0.5)
     queued(run, 8)
     with database_locked(data_folder() / "ddtui.sqlite3"):
         ran = run("run", "demo")

@@ -95,9 +95,9 @@ def test_a_long_line_goes_on_beneath_its_text() -> None:
 
 
 async def test_a_load_is_not_ready_and_says_how_far_it_is() -> None:
-    from ddtui.cli.live import watched
+    from ddtui.app.live import watched
+    from ddtui.app.reaching import Overrides
     from ddtui.cli.look import collected
-    from ddtui.cli.reaching import Overrides
     from ddtui.config.hosts import find_host
     from ddtui.config.model import Config
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from ddtui.cli.changing import controller_for
-from ddtui.cli.live import Watched
+from ddtui.app.controllers import controller_for
+from ddtui.app.live import Watched
+from ddtui.app.reaching import Overrides, settings_for
 from ddtui.cli.look import collected
-from ddtui.cli.reaching import Overrides, settings_for
 from ddtui.config.hosts import find_host
 from ddtui.config.load import load
 from ddtui.control.controller import Controller, NotPossible

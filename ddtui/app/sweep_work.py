@@ -9,9 +9,9 @@ from functools import partial
 
 import msgspec
 
+from ddtui.app.live import Watched
+from ddtui.app.preset_source import presets_for
 from ddtui.bench.prompts import hash_of
-from ddtui.cli.live import Watched
-from ddtui.cli.preset_source import presets_for
 from ddtui.config.hosts import HostTarget, Reach
 from ddtui.config.load import Loaded
 from ddtui.control.controller import Controller, operator

@@ -14,12 +14,12 @@ from textual import events
 from textual.pilot import Pilot
 from textual.widgets import Input
 
-from ddtui.cli.control_source import ControlOfHost, screen_control
-from ddtui.cli.live import Watched, watched
+from ddtui.app.control_source import ControlOfHost, screen_control
+from ddtui.app.live import Watched, watched
+from ddtui.app.queue_source import QueueOfHost, screen_queue
+from ddtui.app.queue_words import read_line
+from ddtui.app.reaching import Overrides
 from ddtui.cli.look import collected
-from ddtui.cli.queue_source import QueueOfHost, screen_queue
-from ddtui.cli.queue_words import read_line
-from ddtui.cli.reaching import Overrides
 from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import find_host
 from ddtui.config.load import Loaded, load

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from ddtui.cli import queue_known
-from ddtui.cli.queue_known import Known
+from ddtui.app import queue_known
+from ddtui.app.queue_known import Known
 from ddtui.core.experiment import Experiment, ExperimentState, QueueSettings
 from ddtui.core.host_state import HostState
 from ddtui.core.launch import Launch, Request

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import msgspec
 
-from ddtui.cli.change_report import named
 from ddtui.control.reconfiguration import Step
 from ddtui.control.simulated import GONE, is_anothers
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change
+from ddtui.engines.sglang.dialects import named
 from ddtui.ui.source import ProofView, Question, ReconfigurationView, StepStatus, StepView
-
-__all__ = ["named", "view_of"]
 
 _ORDER = (
     *(Step.LOCKED, Step.WRITTEN, Step.RELOADED, Step.STOPPING, Step.RELEASING),

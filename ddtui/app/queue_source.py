@@ -6,16 +6,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 
+from ddtui.app.control_source import ControlOfHost
+from ddtui.app.hosted_runner import HostedRunner, Listener
+from ddtui.app.live import Watched
+from ddtui.app.problems import problem_of
+from ddtui.app.queue_previews import Previews, config_problem
+from ddtui.app.queue_reader import QueueReader
+from ddtui.app.queue_words import Typed, read_line
+from ddtui.app.run_tools import around_for, patient_store
+from ddtui.app.sweep_work import CONTROL_NOTE, drafts
 from ddtui.bench.sandbox import probe
-from ddtui.cli.control_source import ControlOfHost
-from ddtui.cli.hosted_runner import HostedRunner, Listener
-from ddtui.cli.live import Watched
-from ddtui.cli.problems import problem_of
-from ddtui.cli.queue_previews import Previews, config_problem
-from ddtui.cli.queue_reader import QueueReader
-from ddtui.cli.queue_words import Typed, read_line
-from ddtui.cli.run_world import around_for, patient_store
-from ddtui.cli.sweep_work import CONTROL_NOTE, drafts
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded
 from ddtui.config.presets import merged

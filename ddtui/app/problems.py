@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddtui.cli.output import in_local_time
+from ddtui.core.local_time import in_local_time
 from ddtui.hosts.base import HostError
 from ddtui.store import StoreError
 from ddtui.ui.source import ControlProblem

@@ -13,12 +13,11 @@ from typing import Any, Literal
 
 import msgspec
 
-from ddtui.cli.change_view import named, view_of
-from ddtui.cli.changing import controller_for
-from ddtui.cli.live import Watched
-from ddtui.cli.output import in_local_time
-from ddtui.cli.preset_source import presets_for
-from ddtui.cli.problems import problem_of
+from ddtui.app.change_view import view_of
+from ddtui.app.controllers import controller_for
+from ddtui.app.live import Watched
+from ddtui.app.preset_source import presets_for
+from ddtui.app.problems import problem_of
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded, load
 from ddtui.config.preset_edit import save_preset
@@ -32,6 +31,8 @@ from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Finding, Launch, Plan, Request
 from ddtui.core.load_history import LoadHistory
+from ddtui.core.local_time import in_local_time
+from ddtui.engines.sglang.dialects import named
 from ddtui.experiments.eta import load_estimate
 from ddtui.experiments.naming import shown
 from ddtui.experiments.presence import holder_of, presence_file

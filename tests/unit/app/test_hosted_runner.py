@@ -9,8 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from ddtui.app.hosted_runner import HostedRunner, Listener, MakeRunner
 from ddtui.bench.progress import Progress, Step
-from ddtui.cli.hosted_runner import HostedRunner, Listener, MakeRunner
 from ddtui.core.experiment import Experiment
 from ddtui.core.launch import Request
 from ddtui.experiments.presence import present

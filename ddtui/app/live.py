@@ -8,8 +8,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ddtui.cli.past_loads import PastLoads
-from ddtui.cli.reaching import Overrides, engine_for, host_for, settings_for
+from ddtui.app.past_loads import PastLoads
+from ddtui.app.reaching import Overrides, engine_for, host_for, settings_for
 from ddtui.collect.monitor import Monitor
 from ddtui.collect.settings import HostSettings
 from ddtui.config.hosts import HostTarget

@@ -6,8 +6,8 @@ import shlex
 
 import msgspec
 
-from ddtui.cli.preset_source import presets_for
-from ddtui.cli.queue_asked import names_to_unset, plan_named
+from ddtui.app.preset_source import presets_for
+from ddtui.app.queue_asked import names_to_unset, plan_named
 from ddtui.config.assignments import parse_assignments
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded

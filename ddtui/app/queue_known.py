@@ -9,12 +9,12 @@ from statistics import median
 
 import msgspec
 
+from ddtui.app.live import Watched
+from ddtui.app.queue_results import result_of
+from ddtui.app.sweep_work import values_on
 from ddtui.bench.errors import BadPrompts
 from ddtui.bench.progress import Progress
 from ddtui.bench.prompts import load_prompts
-from ddtui.cli.live import Watched
-from ddtui.cli.queue_beside import result_of
-from ddtui.cli.sweep_work import values_on
 from ddtui.control.controller import Controller
 from ddtui.core.bench_plan import BenchPlan, same_plan
 from ddtui.core.configuration_key import key_of

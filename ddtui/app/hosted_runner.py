@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 
+from ddtui.app.problems import problem_of
 from ddtui.bench.progress import Progress
-from ddtui.cli.problems import problem_of
 from ddtui.core.snapshot import History
 from ddtui.experiments.presence import Holder, holder_of
 from ddtui.experiments.report import RunEvent, RunnerView

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ddtui.cli.problems import problem_of
+from ddtui.app.problems import problem_of
 from ddtui.core.clock import Clock, system_clock
 from ddtui.ui.results_source import Asked, Found
 from ddtui.ui.source import ControlProblem

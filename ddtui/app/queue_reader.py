@@ -8,14 +8,14 @@ from typing import TypeVar
 
 import msgspec
 
-from ddtui.cli.hosted_runner import HostedRunner
-from ddtui.cli.live import Watched
-from ddtui.cli.output import in_local_time
-from ddtui.cli.problems import problem_of
-from ddtui.cli.queue_known import Known, best_of, results_of
+from ddtui.app.hosted_runner import HostedRunner
+from ddtui.app.live import Watched
+from ddtui.app.problems import problem_of
+from ddtui.app.queue_known import Known, best_of, results_of
 from ddtui.control.controller import Controller, operator
 from ddtui.control.lock import lock_holder
 from ddtui.core.experiment import Experiment
+from ddtui.core.local_time import in_local_time
 from ddtui.core.samples import LinkState
 from ddtui.experiments.eta import QueueEta
 from ddtui.experiments.kept import Kept, read_kept

@@ -10,10 +10,10 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from ddtui.app.change_view import view_of
+from ddtui.app.control_source import ControlOfHost, _Changes
+from ddtui.app.preset_source import presets_for
 from ddtui.cli.change_report import history_lines
-from ddtui.cli.change_view import view_of
-from ddtui.cli.control_source import ControlOfHost, _Changes
-from ddtui.cli.preset_source import presets_for
 from ddtui.config.load import load
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Change, ChangeKind, Launch, Plan, Request

@@ -7,17 +7,17 @@ from collections.abc import Callable
 
 import msgspec
 
+from ddtui.app.live import Watched
+from ddtui.app.preset_source import presets_for
+from ddtui.app.problems import problem_of
+from ddtui.app.queue_asked import plan_of
+from ddtui.app.queue_reader import QueueReader
+from ddtui.app.queue_words import read_line
+from ddtui.app.sweep_asked import sweep_asked
+from ddtui.app.sweep_work import Asked
+from ddtui.app.sweep_work import work_out as work_out_there
 from ddtui.bench.errors import BadPrompts
 from ddtui.bench.prompts import load_prompts
-from ddtui.cli.live import Watched
-from ddtui.cli.preset_source import presets_for
-from ddtui.cli.problems import problem_of
-from ddtui.cli.queue_asked import plan_of
-from ddtui.cli.queue_reader import QueueReader
-from ddtui.cli.queue_words import read_line
-from ddtui.cli.sweep_asked import sweep_asked
-from ddtui.cli.sweep_work import Asked
-from ddtui.cli.sweep_work import work_out as work_out_there
 from ddtui.config.errors import ConfigError
 from ddtui.config.load import Loaded
 from ddtui.config.presets import merged

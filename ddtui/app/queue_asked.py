@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from ddtui.app.preset_source import presets_for
 from ddtui.bench.prompts import placed
-from ddtui.cli.preset_source import presets_for
 from ddtui.config.assignments import parse_assignments
 from ddtui.config.bench_plans import find_plan, load_plans
 from ddtui.config.errors import ConfigError, did_you_mean

@@ -1,0 +1,44 @@
+"""The controller of a watched host."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ddtui.app.live import Watched
+from ddtui.app.preset_source import presets_for
+from ddtui.config.paths import cache_folder
+from ddtui.control.controller import Controller, NotPossible
+from ddtui.control.host_actions import UnitActions
+from ddtui.control.journal import ChangeStore
+from ddtui.control.planner import Planner
+from ddtui.control.reconfiguration import Limits
+
+if TYPE_CHECKING:
+    from ddtui.config.load import Loaded
+    from ddtui.core.load_history import LoadHistory
+
+
+def controller_for(
+    source: Watched,
+    loaded: Loaded,
+    store: ChangeStore,
+    limits: Limits | None = None,
+    past: LoadHistory | None = None,
+) -> Controller:
+    """The controller of a watched host; `past`: its earlier loads, else those that it gets."""
+    settings = source.settings
+    mapping = presets_for(loaded, source.name).mapping(source.target.options.knobs)
+
+    def actions() -> UnitActions:
+        unit = source.unit_name()
+        if not unit:
+            raise NotPossible(
+                f"no unit of {source.name} is known that runs the engine",
+                "name it with --unit, or in the host's section of the configuration",
+            )
+        return UnitActions(source.host, settings.scope, unit, settings.nvidia_smi)
+
+    cache = None if source.host.simulated else cache_folder()
+    past = source.past_loads if past is None else past
+    planner = Planner(source.host, settings, cache=cache, knobs=mapping, past=past)
+    return Controller(actions, source.watching(), planner, store, limits=limits)
