@@ -99,7 +99,7 @@ class StoredResults:
         try:
             store = self._opened()
             queue = store.experiments.queue(host, simulated=simulated, cleared=True)
-            found = as_they_ended(store.measurements.of_host(host, simulated=simulated))
+            found = as_they_ended(store.measurements.of_host(host, simulated=simulated), queue)
             self._under_way = [each.owner for each in found if each.owner is not None]
             view = results_view(
                 host,

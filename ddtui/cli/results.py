@@ -102,10 +102,12 @@ def _stored(
     simulated = target.reach is Reach.DEMO
     store = Store.open()
     try:
+        measured = store.measurements.of_host(target.name, simulated=simulated)
+        queue = store.experiments.queue(target.name, simulated=simulated, cleared=True)
         view = results_view(
             target.name,
-            as_they_ended(store.measurements.of_host(target.name, simulated=simulated)),
-            store.experiments.queue(target.name, simulated=simulated, cleared=True),
+            as_they_ended(measured, queue),
+            queue,
             settings=store.experiments.settings(target.name, simulated=simulated),
             baseline=baseline,
             sweep=sweep,

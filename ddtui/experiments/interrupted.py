@@ -1,7 +1,9 @@
-"""Benches by hand whose process was killed: told by the process that is not there any more.
+"""Measurements that nobody is measuring any more, though they were kept as under way.
 
-A bench that is ended keeps its measurement as ended; one that is killed has no time for that. What
-the queue's runners measure is carried on by the next runner, and is no matter of this module.
+A bench by hand that is ended keeps its measurement as ended; one that is killed has no time for
+that: it is told by the process that is not there any more. What a queue's runner was measuring is
+carried on by the next runner, unless its experiment was cancelled, changed or begun anew while it
+waited: it is told by the experiment.
 """
 
 from __future__ import annotations
@@ -9,17 +11,20 @@ from __future__ import annotations
 import asyncio
 import os
 import platform
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 import psutil
 
+from ddtui.core.experiment import WAITING, Experiment, ExperimentState
 from ddtui.core.measurement import Measurement, MeasurementState, Owner
 from ddtui.experiments.needs import Around
 
 SAME_START = 2.0
 """Seconds by which the system's word on the start of a process may differ: its clock is set."""
 CAUSE = "interrupted: the ddtui that measured it was killed, or its machine went down"
+WAITS = "broken off: its experiment waits to be carried on"
+GIVEN_UP = "given up: its experiment was changed, or begun anew"
 
 
 def this_process() -> Owner:
@@ -45,21 +50,47 @@ def is_gone(owner: Owner | None) -> bool:
 
 
 def as_they_ended(
-    measurements: Iterable[Measurement], gone: Callable[[Owner | None], bool] = is_gone
+    measurements: Iterable[Measurement],
+    experiments: Iterable[Experiment] = (),
+    *,
+    gone: Callable[[Owner | None], bool] = is_gone,
 ) -> list[Measurement]:
-    """The measurements, with those that were interrupted told as such; their cells are whole."""
-    return [_ended(each) if _is_interrupted(each, gone) else each for each in measurements]
+    """The measurements, with those that were interrupted told as such; their cells are whole.
+
+    `experiments` are those that the measurements are of; of one that is not among them nothing is
+    known, and its measurement stays as it is.
+    """
+    by_id = {each.id: each for each in experiments}
+    return [_as_it_ended(each, by_id, gone) for each in measurements]
 
 
-def _is_interrupted(found: Measurement, gone: Callable[[Owner | None], bool]) -> bool:
-    by_hand = not found.experiment
-    return by_hand and found.state is MeasurementState.RUNNING and gone(found.owner)
+def _as_it_ended(
+    found: Measurement, experiments: Mapping[str, Experiment], gone: Callable[[Owner | None], bool]
+) -> Measurement:
+    if found.state is not MeasurementState.RUNNING:
+        return found
+    if not found.experiment:
+        return _ended(found, CAUSE) if gone(found.owner) else found
+    owner, has_some = experiments.get(found.experiment), bool(found.cells or found.coding)
+    # One without a figure is nobody's result: what became of its experiment tells it all.
+    if owner is None or not has_some or not (why := _left_by(owner, found)):
+        return found
+    return _ended(found, why)
 
 
-def _ended(found: Measurement) -> Measurement:
+def _left_by(owner: Experiment, found: Measurement) -> str:
+    """Why nobody measures for an experiment any more; empty where somebody does."""
+    if owner.measurement != found.id:
+        return GIVEN_UP
+    if owner.state is ExperimentState.RUNNING:
+        return ""
+    return WAITS if owner.state in WAITING else f"its experiment was ended: {owner.state.value}"
+
+
+def _ended(found: Measurement, why: str) -> Measurement:
     has_some = bool(found.cells or found.coding)
     state = MeasurementState.PARTIAL if has_some else MeasurementState.FAILED
-    return msgspec.structs.replace(found, state=state, cause=CAUSE, owner=None)
+    return msgspec.structs.replace(found, state=state, cause=why, owner=None)
 
 
 async def keep_as_ended(around: Around) -> None:
