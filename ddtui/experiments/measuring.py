@@ -155,16 +155,20 @@ class Measuring:
         await self._put(self.measurement)
 
     async def _settle(self) -> None:
-        """Be sure of the invocation; what was measured of another one does not count."""
+        """Be sure of the invocation, and of what is asked: cells of others do not count."""
         facts = await self._around.control.look()
         self._invocation = facts.invocation
-        known = self.measurement.provenance.invocation
-        if known == facts.invocation:
+        known, plan = self.measurement.provenance, self.measurement.plan
+        same = known.invocation == facts.invocation
+        if same and not self.left:
+            return  # nothing is asked any more that the cells have to agree with
+        asked = await asyncio.to_thread(self._around.tools.prompts_hash, plan)
+        if same and known.prompts_hash == asked:
             return
         snapshot = self._around.watching.snapshot()
         if snapshot.unit is None or snapshot.unit.invocation != facts.invocation:
             raise Disrupted("the unit was started anew")
-        plan, watching = self.measurement.plan, self._around.watching
+        watching = self._around.watching
         self.measurement = msgspec.structs.replace(
             self.measurement,
             cells=(),
@@ -174,7 +178,7 @@ class Measuring:
                 snapshot,
                 facts,
                 self._launch,
-                self._around.tools.prompts_hash(plan),
+                asked,
                 watching.engine.name,
             ),
             knobs=by_name(snapshot.engine.knobs),

@@ -213,9 +213,10 @@ class RunWorld(ChangeWorld):
 
     def runner(self, **options: Any) -> Runner:
         """A new one."""
-        return Runner(self.around(), on_event=self._note, **options)
+        return Runner(self.around(), on_event=self.note, **options)
 
-    def _note(self, event: RunEvent) -> None:
+    def note(self, event: RunEvent) -> None:
+        """What every runner tells."""
         self.events.append(event)
         self.heed(event)
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 import asyncio
 
+import msgspec
+import pytest
+
+from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import ExperimentState
 from ddtui.core.launch import Request
 from ddtui.experiments.report import RunEvent
+from ddtui.experiments.runner import Runner
 from tests.support.run_stories import PLAN, Told, at, settings, states, when
 from tests.support.run_world import BLOCK, RunWorld
 
@@ -98,3 +103,46 @@ def test_the_unit_is_left_in_the_best(told: Told) -> None:
     world = told(story)
     assert world.block() == 16
     assert world.machine.starts == 4
+
+
+def asking(world: RunWorld, prompts: dict[str, str]) -> Runner:
+    """A runner that finds these prompts, as they are then."""
+    around = world.around()
+    tools = msgspec.structs.replace(around.tools, prompts_hash=lambda _plan: prompts["hash"])
+    return Runner(msgspec.structs.replace(around, tools=tools), on_event=world.note)
+
+
+@pytest.mark.parametrize("edited", [True, False])
+def test_cells_of_prompts_that_were_edited_meanwhile_do_not_count(told: Told, edited: bool) -> None:
+    prompts = {"hash": "before"}
+
+    async def story(world: RunWorld) -> None:
+        world.add("a", PLAN)
+        first, loop = asking(world, prompts), asyncio.get_running_loop()
+        when(world, at("cell"), lambda: loop.call_later(0.5, first.ask_to_stop))
+        assert (await first.run()).stopped
+        prompts["hash"] = "after" if edited else "before"
+        await asking(world, prompts).run()
+
+    world = told(story)
+    (measurement,) = world.measurements()
+    assert [each.concurrency for each in measurement.cells] == [1, 4]
+    assert measurement.provenance.prompts_hash == prompts["hash"]
+    assert world.cells == ([(8, 1), (8, 1), (8, 4)] if edited else [(8, 1), (8, 4)])
+
+
+def test_prompts_that_are_edited_after_the_last_cell_take_nothing_away(told: Told) -> None:
+    prompts = {"hash": "before"}
+
+    async def story(world: RunWorld) -> None:
+        world.add("a", BenchPlan(concurrency=(1,)))
+        first, loop = asking(world, prompts), asyncio.get_running_loop()
+        when(world, at("step", "coding"), lambda: loop.call_later(0.5, first.ask_to_stop))
+        assert (await first.run()).stopped
+        prompts["hash"] = "after"
+        await asking(world, prompts).run()
+
+    world = told(story)
+    (measurement,) = world.measurements()
+    assert (states(world), world.cells) == (["done"], [(8, 1)])
+    assert measurement.provenance.prompts_hash == "before"
