@@ -264,15 +264,18 @@ class CellRun:
         without = [each for each in found if each.rate is None]
         if without:
             least = min(without, key=lambda each: each.seconds)
+            alone = self._concurrency == 1  # then nobody is faster for it
+            left_out = "total rate: that" if alone else "rates: those"
             self._note(
                 f"not clean: without requests that failed or stalled {self._concurrency} ran for"
-                f" {least.seconds:.1f} s only, and {least.enough:.1f} s are needed for the total"
-                f" rate: that of {_of_all(len(without), len(found))} is left out"
+                f" {least.seconds:.1f} s only, and {least.enough:.1f} s are needed for the"
+                f" {left_out} of {_of_all(len(without), len(found))}"
+                f" {'is' if alone else 'are'} left out"
             )
         elif lost > _LOST:
             self._note(
                 f"not clean: in {lost:.0%} of a batch's time a request that failed or stalled held"
-                " a place, and that time is left out of the total rate"
+                " a place, and that time is left out of the rates"
             )
 
 

@@ -4,7 +4,8 @@
 TTFT                first event with a token of any channel - send; median over the requests
 TTFO                first visible content - send; median over the requests
 TPOT                sum of (end - first token) / sum of (N - n1): N tokens by the server's count,
-                    of which the first event brought n1
+                    of which the first event brought n1. Where others failed or stalled beside them,
+                    of the times of which the total rate is, or there is none (see `together`)
 user rate           1 / TPOT
 ITL                 gap between two reads / tokens of the second, once for each of those tokens
 total rate          tokens that came within the window / its length. It begins with the first send
@@ -36,7 +37,14 @@ import msgspec
 from ddtui.bench.believable import drafts_of, seconds_of
 from ddtui.bench.exchange import Exchange
 from ddtui.bench.spread import weighted_quantile
-from ddtui.bench.together import Together, counted, together
+from ddtui.bench.together import (
+    Span,
+    Together,
+    counted,
+    spans_of_one,
+    time_within,
+    together,
+)
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,10 +88,12 @@ def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
     if not good:
         return None
     window = _window(exchanges, concurrency)
+    all_ran = together(exchanges, window, concurrency)
+    spans = spans_of_one(exchanges, all_ran, window, concurrency)
     notes: list[str] = []
-    tpot = _tpot(good)
-    itls = [pair for each in good for pair in _token_gaps(each)]
-    if not itls and tpot is not None:
+    tpot = _tpot(good) if spans is None else _tpot_within(good, spans)
+    itls = [pair for each in good for pair in _token_gaps(each, spans)]
+    if not itls and tpot is not None and spans is None:
         notes.append(
             "the server counts no tokens on the way: the first event is taken for one token, and"
             " ITL is not known"
@@ -96,17 +106,18 @@ def figures(exchanges: Sequence[Exchange], concurrency: int) -> Figures | None:
     notes += [f"not believed, and left out: the server says {doubt}" for doubt in doubts]
     if derived:
         notes.append("accepted drafts are not told: taken from tokens and verifications")
+    if spans == () and all_ran.rate is not None:
+        notes.append(
+            "not clean: as requests failed or stalled, much of a batch's end was left to fewer than"
+            f" {concurrency}: the rate of one user is left out"
+        )
     ttfos = [each.first_output - each.began for each in good if each.first_output is not None]
-    said = [each.server_ttft for each in good if each.server_ttft is not None]
-    server = [each for each in map(seconds_of, said) if each is not None]
-    if len(server) < len(said):
-        wrong = next(each for each in said if seconds_of(each) is None)
-        notes.append(f"not believed, and left out: the server says a TTFT of {wrong:g} s")
+    server = _server_ttfts(good, notes)
     return Figures(
         requests=len(good),
         output_tokens=sum(each.tokens or 0 for each in good),
         window=window,
-        together=together(exchanges, window, concurrency),
+        together=all_ran,
         ttft=median((each.first_token or 0.0) - each.began for each in good),
         ttfo=median(ttfos) if ttfos else None,
         tpot=tpot,
@@ -127,6 +138,14 @@ def _window(exchanges: Sequence[Exchange], concurrency: int) -> tuple[float, flo
     return min(each.began for each in exchanges), ends[max(0, len(ends) - concurrency)]
 
 
+def _server_ttfts(good: Iterable[Exchange], notes: list[str]) -> list[float]:
+    """What the requests say, as far as it can be; what cannot is noted."""
+    said = [each.server_ttft for each in good if each.server_ttft is not None]
+    if wrong := [each for each in said if seconds_of(each) is None]:
+        notes.append(f"not believed, and left out: the server says a TTFT of {wrong[0]:g} s")
+    return [each for each in map(seconds_of, said) if each is not None]
+
+
 def _first_tokens(exchange: Exchange) -> int:
     return exchange.first_tokens or 1
 
@@ -141,12 +160,22 @@ def _tpot(good: Iterable[Exchange]) -> float | None:
     return seconds / tokens if tokens and seconds > 0 else None
 
 
-def _token_gaps(exchange: Exchange) -> list[tuple[float, int]]:
-    """(Seconds a token, tokens) of each read after the first."""
+def _tpot_within(good: Iterable[Exchange], spans: Sequence[Span]) -> float | None:
+    found = [time_within(each, spans) for each in good]
+    seconds, tokens = sum(each[0] for each in found), sum(each[1] for each in found)
+    return seconds / tokens if tokens and seconds > 0 else None
+
+
+def _token_gaps(exchange: Exchange, spans: Sequence[Span] | None) -> list[tuple[float, int]]:
+    """(Seconds a token, tokens) of each read after the first; within spans, where some are given.
+
+    A gap is within a span that both of its reads are in.
+    """
     return [
         ((after - before) / (count - counted), count - counted)
         for (before, counted), (after, count) in pairwise(counted(exchange))
         if count > counted
+        and (spans is None or any(begin <= before and after <= end for begin, end in spans))
     ]
 
 

@@ -1,10 +1,13 @@
-"""The total rate of a batch: of those times in which as many requests ran as the concurrency says.
+"""The rates of a batch: of those times in which as many requests ran as the concurrency says.
 
 A request that has stalled, or was refused, holds a place and brings nothing. The others are faster
 then, by as much as nobody knows: neither what came meanwhile nor a multiple of it is the rate of
 that concurrency. So such times are left out, with the tokens that came in them; until it hung, a
 request that failed counts like any other. Where too little is left there is no figure. But a few
 places of very many may be missing: the rate is as much higher, at most, as their share.
+
+The rate of one user is of the end of a batch too, where no more is sent and fewer and fewer run, as
+benches count it. Where much of that end is missing because requests failed, it is not.
 """
 
 from __future__ import annotations
@@ -24,6 +27,8 @@ _LITTLE = 0.02
 """Share of all places' time that may be lost without more ado."""
 _ASTRAY = 0.03
 """Share by which the rate may be wrong, at worst, for what was cut out."""
+_EMPTIER = 0.1
+"""Share of all places' time that may be missing at the end of a batch, for the rate of one user."""
 
 
 class Together(msgspec.Struct, frozen=True):
@@ -37,6 +42,8 @@ class Together(msgspec.Struct, frozen=True):
     """How long they had to."""
     lost_share: float
     """Share of the window that is left out, as not all of them did."""
+    spans: tuple[Span, ...] = ()
+    """When all ran."""
 
 
 def together(exchanges: Sequence[Exchange], window: Span, concurrency: int) -> Together:
@@ -61,7 +68,42 @@ def together(exchanges: Sequence[Exchange], window: Span, concurrency: int) -> T
         tokens = sum(tokens_within(each, spans) for each in exchanges if _counts(each))
         rate = tokens / seconds
     lost = 1 - seconds / length if length > 0 else 0.0
-    return Together(rate, seconds, enough, max(0.0, lost))
+    return Together(rate, seconds, enough, max(0.0, lost), tuple(spans))
+
+
+def spans_of_one(
+    exchanges: Sequence[Exchange], found: Together, window: Span, concurrency: int
+) -> tuple[Span, ...] | None:
+    """The times of which the rate of one user is; None for all, empty where there is no such rate.
+
+    A request that runs alone has nobody to be faster for.
+    """
+    bad = sum(not each.ok for each in exchanges)
+    if concurrency == 1 or not bad:
+        return None
+    if found.rate is None:
+        return ()
+    last = sorted(exchanges, key=lambda each: each.ended)[-concurrency:]
+    missing = sum(not each.ok for each in last) / len(last)
+    ended = max(each.ended for each in exchanges if each.ok)
+    if missing * (ended - window[1]) > _EMPTIER * (ended - window[0]):
+        return ()
+    return found.spans if found.lost_share > 0 else None
+
+
+def time_within(exchange: Exchange, spans: Sequence[Span]) -> tuple[float, float]:
+    """Seconds within spans in which tokens came after the first one, and these tokens."""
+    seconds = tokens = 0.0
+    first = exchange.first_token
+    if first is None:
+        return 0.0, 0.0
+    points = _course(exchange, first)
+    for begin, end in spans:
+        since, until = max(begin, first), min(end, exchange.ended)
+        if until > since:
+            seconds += until - since
+            tokens += _until(points, until) - _until(points, since)
+    return seconds, tokens
 
 
 def _counts(each: Exchange) -> bool:
@@ -107,15 +149,20 @@ def tokens_within(exchange: Exchange, spans: Sequence[Span]) -> float:
     """
     if exchange.first_token is None:
         return 0.0
-    points = counted(exchange) or [(exchange.first_token, 1)]
-    total = exchange.tokens or 0
-    if points[-1][0] < exchange.ended:
-        points.append((exchange.ended, total))
+    points = _course(exchange, exchange.first_token)
     return sum(
         _until(points, end) - _until(points, begin)
         for begin, end in spans
         if end >= points[0][0] and begin <= exchange.ended
     )
+
+
+def _course(exchange: Exchange, first: float) -> list[tuple[float, int]]:
+    """When how many tokens had come; one by the first event where the server does not say."""
+    points = counted(exchange) or [(first, 1)]
+    if points[-1][0] < exchange.ended:
+        points.append((exchange.ended, exchange.tokens or 0))
+    return points
 
 
 def _until(points: Sequence[tuple[float, int]], moment: float) -> float:

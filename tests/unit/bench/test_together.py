@@ -176,3 +176,46 @@ def test_few_of_many_do_not_take_the_rate_away() -> None:
     assert clean
     assert found.lost_share == 0
     assert found.rate == pytest.approx(clean, rel=0.03)
+
+
+@pytest.mark.parametrize("counts", [True, False])
+@pytest.mark.parametrize("speed", [shared, saturating])
+@pytest.mark.parametrize("kind", ["stall", "cut", "refuse"])
+@pytest.mark.parametrize("share", [0.0625, 0.5])
+@pytest.mark.parametrize(("places", "requests"), [(4, 64), (8, 8), (16, 32)])
+def test_a_user_is_not_faster_for_what_failed_beside_him(
+    places: int, requests: int, share: float, kind: str, speed: Speed, counts: bool
+) -> None:
+    def rate(fault: Callable[[int], str]) -> float | None:
+        ended = batch(speed, places, requests, fault)
+        for each in ended if not counts else ():
+            each.points = [(stamp, None) for stamp, _ in each.points]
+        found = figures(ended, places)
+        assert found is not None
+        return found.user_rate
+
+    clean = rate(lambda _: "")
+    assert clean
+    bad = set(random.Random(5).sample(range(requests), max(1, int(share * requests))))
+    found = rate(lambda number: kind * (number in bad))
+    # The clean one is of the batch's end too, where few ran; so it is higher than what is left.
+    assert found is None or found <= 1.1 * clean
+
+
+def test_where_all_run_long_enough_a_user_has_a_rate_beside_a_hang() -> None:
+    ended = batch(saturating, 4, 64, lambda number: "stall" * (number == 20))
+    found, clean = figures(ended, 4), figures(batch(saturating, 4, 64, lambda _: ""), 4)
+    assert found is not None
+    assert clean is not None
+    assert found.together.lost_share > 0.1
+    assert clean.user_rate
+    assert found.user_rate == pytest.approx(clean.user_rate, rel=0.03)
+    assert found.itl == pytest.approx(clean.itl, rel=0.03)
+
+
+def test_half_of_the_places_empty_at_the_end_leave_no_rate_of_a_user() -> None:
+    found = figures(batch(shared, 8, 8, lambda number: "cut" * (number % 2)), 8)
+    assert found is not None
+    assert found.total_rate is not None
+    assert (found.tpot, found.itl, found.user_rate) == (None, None, None)
+    assert any("the rate of one user is left out" in note for note in found.notes)
