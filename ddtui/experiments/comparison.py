@@ -122,9 +122,16 @@ def drift_of(group: Group, concurrency: int) -> float | None:
 
 
 def rate_of(cell: Cell) -> tuple[str, Spread | None]:
-    """The rate that decides: per user, else in total; with its name."""
+    """The rate that decides among many: per user, else in total; with its name.
+
+    Where requests failed beside others there may be no rate of a user, and that in total is then
+    compared with the baseline's own alone: beside the rates of users it would look like the best.
+    """
     user = usable(cell.user_rate)
-    return ("user", user) if user is not None else ("total", usable(cell.total_rate))
+    left_out = cell.concurrency > 1 and (cell.failed or cell.stalled)
+    if user is not None or left_out:
+        return "user", user
+    return "total", usable(cell.total_rate)
 
 
 def standing_of(found: Ratio | None, margin: float) -> Standing:
@@ -190,6 +197,17 @@ def _why_tie(brought: float, cost: float) -> str:
     if brought * cost > 0 and min(abs(brought), abs(cost)) >= SMALLEST_DIFFERENCE:
         return "acceptance and step time make up for each other"
     return "too little to be told from the spread"
+
+
+def divided(found: Comparison, margin: float) -> str:
+    """What is said where one user is served faster and all together slower, or the other way.
+
+    A configuration that serves fewer at once does that: the others wait.
+    """
+    one, all_ = standing_of(found.user_rate, margin), standing_of(found.total_rate, margin)
+    if {one, all_} != {Standing.FASTER, Standing.SLOWER} or found.total_rate is None:
+        return ""
+    return f"{one} for one user, and {all_} in total (×{found.total_rate.value:.2f})"
 
 
 def coding_view(coding: CodingResult | None, reference: CodingResult | None) -> CodingView | None:

@@ -29,7 +29,7 @@ from ddtui.experiments.knob_values import (
     varying_knobs,
 )
 from ddtui.experiments.rows import Row
-from ddtui.experiments.wording import difference, number, percent, rate
+from ddtui.experiments.wording import difference, gpus_in_words, number, percent, rate
 
 SATURATED = 0.25
 """Share of passes that accept the whole block, from which a longer block may pay."""
@@ -274,6 +274,10 @@ def _versions(rows: Sequence[Row]) -> Iterator[Note]:
         if len(told) > 1:
             shown = ", ".join(sorted(told))
             yield Note("versions", f"the rows were measured with several {what}: {shown}")
+    gpus = {gpus_in_words(row.newest.provenance.gpus) for row in rows if row.newest is not None}
+    if len(gpus - {""}) > 1:
+        shown = "; ".join(sorted(gpus - {""}))
+        yield Note("versions", f"the rows were measured on several sets of GPUs: {shown}")
 
 
 def _sources(rows: Sequence[Row]) -> Iterator[Note]:

@@ -18,6 +18,7 @@ from ddtui.experiments.comparison import (
     Standing,
     coding_view,
     compared,
+    divided,
     rate_of,
     step_time,
 )
@@ -27,6 +28,7 @@ from ddtui.experiments.knob_values import in_words, numeric
 from ddtui.experiments.launch_differences import LaunchDifferences
 from ddtui.experiments.naming import value_text
 from ddtui.experiments.reproducing import commands_of
+from ddtui.experiments.wording import gpus_in_words
 
 
 class Mark(enum.StrEnum):
@@ -149,14 +151,16 @@ def measured_row(group: Group, around: Circumstances) -> Row:
     newest = group.newest
     owners = sorted(experiments_of(group, around.experiments), key=lambda each: each.created)
     reference = reference_for(group, around)
-    cell = cell_at(group.cells, around.concurrency)
+    at = around.concurrency
+    cell = cell_at(group.cells, at)
     unit = newest.unit if around.several_units else ""
     asked, among = (
         owners[-1] if owners else None,
         around.differences.get(newest.unit, LaunchDifferences()),
     )
     command, left_out = commands_of(around.host, asked, newest, unit=unit, among=among)
-    coding = _coding_of(group)
+    coding, comparison = _coding_of(group), _comparison(at, group, reference, around)
+    split = divided(comparison, around.margins.get(at, SMALLEST_DIFFERENCE))
     return Row(
         title=_title(group, owners),
         state=_state(group),
@@ -167,21 +171,18 @@ def measured_row(group: Group, around: Circumstances) -> Row:
         cell=cell,
         step_time=None if cell is None else step_time(cell),
         node_use=None if cell is None else node_use(cell, newest.knobs),
-        comparison=_comparison(around.concurrency, group, reference, around),
+        comparison=comparison,
         comparisons={
             each.concurrency: _comparison(each.concurrency, group, reference, around)
             for each in group.cells
         },
         coding=coding_view(coding, _coding_of(reference) if reference is not group else None),
-        load_seconds=next(
-            (
-                each.provenance.load_seconds
-                for each in reversed(group.members)
-                if each.provenance.load_seconds is not None
-            ),
-            None,
+        load_seconds=_load_seconds(group),
+        flags=(
+            *_flags(group, cell, reference),
+            *filter(None, (split,)),
+            *_failures(group, around),
         ),
-        flags=(*_flags(group, cell, reference), *_failures(group, around)),
         cause=_cause(group, owners),
         hypotheses=_said(each.hypothesis for each in owners),
         notes=_said(each.note for each in owners),
@@ -225,7 +226,10 @@ def failed_rows(around: Circumstances, failed: Sequence[Measurement]) -> Iterato
 
 
 def reference_for(group: Group, around: Circumstances) -> Group | None:
-    """The baseline's group of the same work: of the same engine version where there is one."""
+    """The baseline's group of the same work: measured under the same circumstances if there is one.
+
+    Else of the same engine version; else the latest.
+    """
     if around.baseline is None:
         return None
     configuration, work = around.baseline.first.configuration, work_of(group.first)
@@ -236,11 +240,18 @@ def reference_for(group: Group, around: Circumstances) -> Group | None:
     ]
     if any(each is group for each in same):
         return group
-    version = group.first.provenance.engine_version
-    return next(
-        (each for each in reversed(same) if each.first.provenance.engine_version == version),
-        same[-1] if same else None,
-    )
+    own = group.first.provenance
+
+    def alike(each: Group) -> tuple[bool, bool, bool, bool]:
+        its = each.first.provenance
+        return (
+            its.gpus == own.gpus,
+            its.engine_version == own.engine_version,
+            its.driver == own.driver,
+            each.first.unit == group.first.unit,
+        )
+
+    return max(reversed(same), key=alike, default=None)
 
 
 def _failed_experiment(
@@ -308,6 +319,12 @@ def _cause(group: Group, owners: Sequence[Experiment]) -> str:
     return str((own.cause or {}).get("title", "")) if own is not None else ""
 
 
+def _load_seconds(group: Group) -> float | None:
+    """How long its load took that was seen last."""
+    seen = (each.provenance.load_seconds for each in reversed(group.members))
+    return next((each for each in seen if each is not None), None)
+
+
 def _state(group: Group) -> RowState:
     counted = [each for each in group.members if each.id in group.counted] or list(group.members)
     if all(each.state is MeasurementState.RUNNING for each in counted):
@@ -325,9 +342,17 @@ def _comparison(
 ) -> Comparison:
     if reference is group:
         return Comparison(standing=Standing.BASELINE)
+    if reference is not None and (gpus := _other_gpus(group, reference)):
+        return Comparison(standing=Standing.NOT_COMPARED, reason=f"other GPUs: {gpus}")
     other = None if reference is None else cell_at(reference.cells, concurrency)
     margin = around.margins.get(concurrency, SMALLEST_DIFFERENCE)
     return compared(cell_at(group.cells, concurrency), other, margin)
+
+
+def _other_gpus(group: Group, reference: Group) -> str:
+    """The GPUs that it was measured on, where the baseline was measured on others."""
+    own, its = group.newest.provenance.gpus, reference.newest.provenance.gpus
+    return gpus_in_words(own) if own and its and own != its else ""
 
 
 def _coding_of(group: Group | None) -> CodingResult | None:
@@ -358,9 +383,20 @@ def _flags(group: Group, cell: Cell | None, reference: Group | None) -> Iterator
     if cell is not None:
         yield from _cell_flags(cell)
     if reference is not None and reference is not group:
-        own, its = group.newest.provenance, reference.newest.provenance
-        if own.engine_version != its.engine_version:
-            yield f"other engine version than the baseline: {own.engine_version or 'unknown'}"
+        yield from _circumstances(group.newest, reference.newest)
+
+
+def _circumstances(measured: Measurement, reference: Measurement) -> Iterator[str]:
+    """In what they differ beside their configurations."""
+    own, its = measured.provenance, reference.provenance
+    if own.engine_version != its.engine_version:
+        yield f"other engine version than the baseline: {own.engine_version or 'unknown'}"
+    if own.driver != its.driver:
+        yield f"other driver than the baseline: {own.driver or 'unknown'}"
+    if own.gpus != its.gpus and not (own.gpus and its.gpus):
+        yield "not known whether it was measured on the GPUs of the baseline"
+    if measured.unit != reference.unit:
+        yield f"of another unit than the baseline: {measured.unit}"
 
 
 def _disturbances(group: Group, shown: Cell | None) -> Iterator[str]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+
 from ddtui.core.measurement import Spread
 from ddtui.experiments.intervals import Ratio
 
@@ -60,3 +63,8 @@ def half_width(figure: Spread | None) -> str:
     if figure is None or not figure.low < figure.high:
         return NOTHING
     return f"±{number(max(figure.high - figure.median, figure.median - figure.low))}"
+
+
+def gpus_in_words(names: Sequence[str]) -> str:
+    """GPUs in short: 8 x NVIDIA H200."""
+    return ", ".join(f"{count} x {name}" for name, count in Counter(names).items())
