@@ -13,7 +13,7 @@ import msgspec
 from ddtui.bench.batch import Meter, Send, run_batch
 from ddtui.bench.cells import CellRun
 from ddtui.bench.engine_side import EngineSide
-from ddtui.bench.errors import ConnectionLost, ServerRefused
+from ddtui.bench.errors import BUSY, ConnectionLost, EngineBusy, ServerRefused
 from ddtui.bench.exchange import Exchange, Limits, Outcome, exchange
 from ddtui.bench.external import run_command
 from ddtui.bench.progress import Progress, Step
@@ -180,6 +180,8 @@ class Bench:
                     lost[0].error,
                     "see that the unit runs and that the link is up",
                 )
+        if all(each.status in BUSY for each in batch.exchanges):
+            raise EngineBusy(batch.exchanges[0].error)
         refused = [each for each in batch.exchanges if 400 <= each.status < 500]
         if len(refused) == len(batch.exchanges):
             raise ServerRefused("the engine refuses the requests", refused[0].error)

@@ -10,7 +10,14 @@ import msgspec
 
 from ddtui.bench.batch import Batch, Meter, Send, run_batch
 from ddtui.bench.engine_side import EngineSide, Reading, Readings, ServerFigures, between
-from ddtui.bench.errors import BenchError, ConnectionLost, NothingSucceeded, ServerRefused
+from ddtui.bench.errors import (
+    BUSY,
+    BenchError,
+    ConnectionLost,
+    EngineBusy,
+    NothingSucceeded,
+    ServerRefused,
+)
 from ddtui.bench.exchange import Exchange, Outcome
 from ddtui.bench.figures import Figures, figures, positions
 from ddtui.bench.progress import Step
@@ -325,6 +332,8 @@ def _lost(batch: Batch) -> ConnectionLost:
 def _nothing_succeeded(batch: Batch) -> BenchError:
     bad = [each for each in batch.exchanges if not each.ok]
     why = _first_error(bad)
+    if all(each.status in BUSY for each in bad):
+        return EngineBusy(why)
     if all(400 <= each.status < 500 for each in bad):
         key = any(each.status in {401, 403} for each in bad)
         return ServerRefused(

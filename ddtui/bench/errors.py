@@ -4,6 +4,7 @@
 
     BenchError
     ├── ConnectionLost     the link to the host, or the way to the engine, broke: try again later
+    ├── EngineBusy         the engine takes no more requests for now: try again later
     ├── ServerRefused      the engine refuses the requests: nothing changes by itself
     ├── NothingSucceeded   requests were sent and none was answered whole
     ├── BadPrompts         the prompts cannot be read
@@ -25,6 +26,21 @@ class BenchError(Exception):
 
 class ConnectionLost(BenchError):
     """The link to the host, or the way to the engine, broke."""
+
+
+BUSY = frozenset({429, 503})
+"""Statuses of HTTP that say: not now."""
+
+
+class EngineBusy(BenchError):
+    """The engine, or what stands before it, takes no more requests for now."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(
+            "the engine takes no more requests for now",
+            why,
+            "see whom else it serves; or measure by a lower concurrency",
+        )
 
 
 class ServerRefused(BenchError):

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from ddtui.bench.event_stream import EventSplitter, EventTooLong
-from ddtui.bench.transport import TimedPiece, sent_at, timed_reads
+from ddtui.bench.transport import TimedPiece, ends_within, sent_at, timed_reads
 from ddtui.core.generation import Event, GenerationFormat, Speculation
 from ddtui.core.redact import safe_text
 
@@ -23,6 +23,10 @@ _REFUSAL_SECONDS = 15.0
 """In which an answer that refuses must have come."""
 _SLACK = 64
 """Tokens beyond twice those asked for: engines count the end of an answer in their own ways."""
+_END_SECONDS = 0.05
+"""For which the end of a body is waited for once the mark of the stream's end has come."""
+_NO_STREAM = 200
+"""Characters of an answer that is no stream which are told."""
 
 _LOST = (httpx.NetworkError, httpx.ConnectTimeout, httpx.RemoteProtocolError)
 """What says that the engine, or the way to it, may be gone."""
@@ -108,11 +112,17 @@ class Reader:
         """Whether the mark of the end has come."""
         self.error = ""
         """What the engine said in the stream that went wrong."""
+        self.events = 0
+        self._before = bytearray()
+        """What came before the first event: all there is of an answer that is no stream."""
 
     def take(self, pieces: list[TimedPiece]) -> None:
         """Read what came. Raises ValueError for what is no stream of this endpoint."""
         for stamp, piece in pieces:
+            if not self.events and len(self._before) < REFUSAL_LIMIT:
+                self._before += piece
             for at, data in self._splitter.feed(stamp, piece):
+                self.events += 1
                 event = self._form.event(data)
                 if event is None:
                     self.over, self.news = True, at
@@ -193,6 +203,20 @@ class Reader:
         said = "the server counts" if tokens == came else "there are at least"
         return f"{said} {many} tokens where at most {asked} were asked for"
 
+    @property
+    def no_stream(self) -> str:
+        """What an answer without a single event says; empty for a stream."""
+        body = bytes(self._before)
+        if self.events or not body.strip():
+            return ""
+        said = self._form.error(body) or f"no stream: {body.decode('utf-8', 'replace')}"
+        return safe_text(said, _NO_STREAM)
+
+    @property
+    def miscounted(self) -> bool:
+        """Whether more reads have brought tokens than the server counts: each brought one."""
+        return len(self._exchange.points) > 2 * (self._exchange.tokens or 0) + _SLACK
+
     def close(self) -> None:
         """The stream has ended, or was broken off."""
         exchange = self._exchange
@@ -206,12 +230,19 @@ def _judge(exchange: Exchange, reader: Reader) -> None:
     exchange.outcome = Outcome.FAILED
     if reader.error or exchange.finish == "abort":
         exchange.error = reader.error or "aborted by the engine"
+    elif said := reader.no_stream:
+        exchange.error = f"{exchange.status}, but {said}"
     elif not exchange.finish and not reader.over:
         exchange.error = "the stream ended before the answer did"
     elif exchange.first_token is None:
         exchange.error = "an answer without a token"
     elif not exchange.tokens:
         exchange.error = "the server does not say how many tokens it generated"
+    elif reader.miscounted:
+        reads = len(exchange.points)
+        exchange.error = (
+            f"the server counts {exchange.tokens} tokens, and {reads} reads brought some"
+        )
     else:
         exchange.outcome, exchange.error = Outcome.OK, ""
 
@@ -243,15 +274,7 @@ async def exchange(
             elif coding.lower() != "identity":
                 done.error = f"the answer is compressed ({safe_text(coding, 40)}), unasked"
             else:
-                async for pieces in timed_reads(response, pause):
-                    reader.take(pieces)
-                    if watch is not None:
-                        watch(done)
-                    if ended := _ended_early(reader, clock(), limits):
-                        done.outcome, done.error = ended
-                        break
-                else:
-                    whole = True
+                whole = await _read(response, reader, done, clock, pause, limits, watch)
         finally:
             await response.aclose()
     except httpx.ReadTimeout as exc:
@@ -269,6 +292,29 @@ async def exchange(
     if not done.ok:
         done.ended = clock()
     return done
+
+
+async def _read(
+    response: httpx.Response,
+    reader: Reader,
+    done: Exchange,
+    clock: Callable[[], float],
+    pause: float,
+    limits: Limits,
+    watch: Callable[[Exchange], None] | None,
+) -> bool:
+    """Read a stream; whether it came to the end of its body."""
+    async for pieces in timed_reads(response, pause):
+        reader.take(pieces)
+        if watch is not None:
+            watch(done)
+        if ended := _ended_early(reader, clock(), limits):
+            done.outcome, done.error = ended
+            return False
+        if reader.over:  # whether or not the body ends: its place is free
+            await ends_within(response, _END_SECONDS)
+            return False
+    return True
 
 
 def _ended_early(reader: Reader, now: float, limits: Limits) -> tuple[Outcome, str] | None:

@@ -173,6 +173,12 @@ class _Connection:
             elif timeout is not None and self._clock() - last >= timeout and not self._complete:
                 raise httpx.ReadTimeout(f"no data for {timeout:g} s")
 
+    async def ends_within(self, seconds: float) -> None:
+        """Return once the body has ended, or after `seconds`."""
+        self._eager = False
+        if not self._complete and self._error is None:
+            await self._wait(seconds)
+
     @property
     def _complete(self) -> bool:
         return self._parser is not None and self._parser.complete
@@ -221,6 +227,10 @@ class TimedBody(httpx.AsyncByteStream):
         async for batch in self._connection.reads(pause, self._timeout):
             yield batch
 
+    async def ends_within(self, seconds: float) -> None:
+        """See the function of this name."""
+        await self._connection.ends_within(seconds)
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         async for batch in self.reads(0):
             for _, piece in batch:
@@ -247,6 +257,16 @@ def timed_reads(response: httpx.Response, pause: float) -> AsyncIterator[list[Ti
     if not isinstance(body, TimedBody):
         raise TypeError("this response did not come through a ThinTransport")
     return body.reads(pause)
+
+
+async def ends_within(response: httpx.Response, seconds: float) -> None:
+    """Return once the body has ended, or after `seconds`; what still comes is not read.
+
+    An answer that was read to its end leaves its connection to the next request.
+    """
+    body = response.extensions.get(_BODY)
+    if isinstance(body, TimedBody):
+        await body.ends_within(seconds)
 
 
 def sent_at(response: httpx.Response) -> float:

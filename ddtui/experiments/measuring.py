@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from ddtui.bench.bench import OnProgress
-from ddtui.bench.errors import BenchError, ConnectionLost, NothingSucceeded
+from ddtui.bench.errors import BenchError, ConnectionLost, EngineBusy, NothingSucceeded
 from ddtui.config.api_key import ApiKeyError
 from ddtui.core.knobs import by_name
 from ddtui.core.launch import Launch
@@ -233,7 +233,7 @@ class Measuring:
 
     async def _judge(self, error: BenchError | HostError | ApiKeyError) -> None:
         """Raise what an error means for the measurement."""
-        if isinstance(error, ConnectionLost | HostError):
+        if isinstance(error, ConnectionLost | EngineBusy | HostError):
             raise Disrupted(str(error)) from error
         if isinstance(error, ApiKeyError):
             raise Unmeasurable({"title": f"the engine's API key cannot be had: {error}"}) from error
