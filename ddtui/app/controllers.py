@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from ddtui.app.live import Watched
 from ddtui.app.preset_source import presets_for
 from ddtui.config.paths import cache_folder
-from ddtui.control.controller import Controller, NotPossible
+from ddtui.control.controller import Controller, NoUnit
 from ddtui.control.host_actions import UnitActions
 from ddtui.control.journal import ChangeStore
 from ddtui.control.planner import Planner
@@ -32,7 +33,7 @@ def controller_for(
     def actions() -> UnitActions:
         unit = source.unit_name()
         if not unit:
-            raise NotPossible(
+            raise NoUnit(
                 f"no unit of {source.name} is known that runs the engine",
                 "name it with --unit, or in the host's section of the configuration",
             )
@@ -41,4 +42,16 @@ def controller_for(
     cache = None if source.host.simulated else cache_folder()
     past = source.past_loads if past is None else past
     planner = Planner(source.host, settings, cache=cache, knobs=mapping, past=past)
-    return Controller(actions, source.watching(), planner, store, limits=limits)
+    options = _options_of(source)
+    return Controller(actions, source.watching(), planner, store, limits=limits, options=options)
+
+
+def _options_of(source: Watched) -> str:
+    """What names the unit on a command line, where that is not the one of the configuration."""
+    settings, configured = source.settings, source.target.options
+    words = []
+    if settings.unit and settings.unit != source.target.unit:
+        words += ["--unit", settings.unit]
+    if (settings.scope == "user") != bool(configured.user_unit):
+        words.append("--user-unit" if settings.scope == "user" else "--system-unit")
+    return shlex.join(words)

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
-from ddtui.cli.context import Options, told
+from ddtui.cli.arguments import (
+    HostArgument,
+    JsonOption,
+    UnitOption,
+    UserUnitOption,
+    from_one_on,
+    one_of,
+)
+from ddtui.cli.context import Options, VerbFailed, failure_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, clean, emit, emit_json, say, terminal_width
@@ -23,8 +30,6 @@ if TYPE_CHECKING:
     from ddtui.control.controller import Controller, Policy
     from ddtui.core.change_record import ChangeRecord
     from ddtui.core.launch import Finding, Plan, Request
-    from ddtui.hosts.base import HostError
-    from ddtui.store import StoreError
 
 
 class RollbackPolicy(enum.StrEnum):
@@ -65,6 +70,12 @@ _UNCONFIRMED = "nobody has confirmed it"
 _NOTHING_TO_CHANGE = "nothing to change: the unit is configured like this already"
 
 
+def _not_done(failure: VerbFailed) -> object:
+    from ddtui.cli.change_report import not_begun
+
+    return not_begun(failure.why, failure.remedy)
+
+
 class _NotBegun(Exception):
     """A change that is not begun, all of it told on standard error already."""
 
@@ -90,7 +101,13 @@ def apply(  # noqa: PLR0913, PLR0917
     end_orphans: OrphansOption = False,
     wait: WaitOption = True,
     rollback: Annotated[
-        RollbackPolicy, typer.Option("--rollback", help="Roll back a change that fails.")
+        RollbackPolicy,
+        typer.Option(
+            "--rollback",
+            metavar="|".join(RollbackPolicy),
+            parser=one_of(RollbackPolicy),
+            help="Roll back a change that fails.",
+        ),
     ] = RollbackPolicy.ASK,
     resume: Annotated[
         bool, typer.Option("--resume", help="Carry on a change that was interrupted.")
@@ -102,13 +119,23 @@ def apply(  # noqa: PLR0913, PLR0917
     """Change the engine's configuration, and prove that it is in force.
 
     Exit status: 0 in force, 9 rolled back, 1 failed, 7 blocked by a check or not confirmed (nothing
-    was touched), 8 somebody else is changing the unit, 10 started (--no-wait). Ctrl+C and
-    SIGTERM stop nothing on the host: --resume carries the change on, and proves it.
+    was touched), 8 somebody else is changing the unit, 10 started (--no-wait), 5 nothing is to be
+    changed, and the engine is not ready yet. Ctrl+C and SIGTERM stop nothing on the host:
+    --resume carries the change on, and proves it.
     """
-    with told(context, acts=True) as options:
+    with told(context, acts=True, not_done=_not_done) as options:
         from ddtui.app.reaching import Overrides
 
         overrides = Overrides(unit, user_unit)
+        if resume:
+            _refuse_beside_resume(
+                **{
+                    "PRESET": preset is not None,
+                    "--set": bool(assignments),
+                    "--dry-run": dry_run,
+                    "--rollback": rollback is not RollbackPolicy.ASK,
+                }
+            )
         request = None if resume else _request(options, host, preset, assignments or [])
 
         async def work(source: Watched, control: Controller) -> ChangeRecord | None:
@@ -117,11 +144,11 @@ def apply(  # noqa: PLR0913, PLR0917
             asked = asked_on_terminal(yes, end_orphans)
             if request is None:
                 return await carried(lambda heard: control.resume(heard, asked=asked), wait=wait)
-            plan = await _plan(control, request, dry_run=dry_run, as_json=as_json)
+            plan = await _plan(source, control, request, dry_run=dry_run, as_json=as_json)
             if plan is None:
                 return None
             if plan.restart_only:
-                say("nothing is to be written, and the engine is restarted")
+                say(_start_due(plan))
             if not await confirmed(source, "restart" if plan.restart_only else "apply", yes):
                 raise _NotBegun(_UNCONFIRMED, plan)
             # Kept with the change, so that whoever resumes it does as was wanted here.
@@ -133,10 +160,22 @@ def apply(  # noqa: PLR0913, PLR0917
         _run(options, host, overrides, work, as_json=as_json)
 
 
+def _refuse_beside_resume(**given: bool) -> None:
+    """What is carried on was asked for already: nothing may be taken for asked, and left out.
+
+    Raises ConfigError.
+    """
+    if names := [name for name, is_given in given.items() if is_given]:
+        raise ConfigError.of(
+            f"--resume carries on what was asked for already: without {', '.join(names)}"
+        )
+
+
 async def _plan(
-    control: Controller, request: Request, *, dry_run: bool, as_json: bool
+    source: Watched, control: Controller, request: Request, *, dry_run: bool, as_json: bool
 ) -> Plan | None:
     """The plan, shown; None on a dry run. Raises _NotBegun where there is nothing to do."""
+    await _refuse_beside_another(control, dry_run=dry_run)
     plan = await control.plan(request, rights=True)
     _show(plan, as_json=as_json and dry_run)
     if dry_run:
@@ -145,13 +184,23 @@ async def _plan(
     if plan.blocked:
         raise _NotBegun(_FORBIDDEN, plan)
     if not plan.changes and not plan.restart_due:
-        if holder := await control.holder():
-            from ddtui.control.lock import LockHeld
+        from ddtui.cli.look import collected
+        from ddtui.control.running_now import not_ready
 
-            raise LockHeld(holder)
-        say(_NOTHING_TO_CHANGE)
-        raise _NotBegun(_NOTHING_TO_CHANGE, plan, ExitCode.OK)
+        why, code = _NOTHING_TO_CHANGE, ExitCode.OK
+        if stands := not_ready(await collected(source)):
+            why, code = f"{why}; {stands}", ExitCode.NOT_READY
+        say(clean(why))
+        raise _NotBegun(why, plan, code)
     return plan
+
+
+async def _refuse_beside_another(control: Controller, *, dry_run: bool) -> None:
+    """Nobody is asked about what somebody else keeps from being done. Raises LockHeld."""
+    from ddtui.control.lock import LockHeld
+
+    if not dry_run and (holder := await control.holder()):
+        raise LockHeld(holder)
 
 
 def restart(
@@ -180,7 +229,7 @@ def restart(
         asked = asked_on_terminal(yes, end_orphans)
         return await carried(lambda heard: control.restart(heard, asked=asked), wait=wait)
 
-    with told(context, acts=True) as options:
+    with told(context, acts=True, not_done=_not_done) as options:
         from ddtui.app.reaching import Overrides
 
         _run(options, host, Overrides(unit, user_unit), work, as_json=as_json)
@@ -221,10 +270,10 @@ def rollback(  # noqa: PLR0913, PLR0917
             raise _NotBegun(_UNCONFIRMED, plan)
         asked = asked_on_terminal(yes, end_orphans)
         return await carried(
-            lambda heard: control.rollback(heard, asked=asked, force=force), wait=wait
+            lambda heard: control.rollback(heard, asked=asked, force=force, plan=plan), wait=wait
         )
 
-    with told(context, acts=True) as options:
+    with told(context, acts=True, not_done=_not_done) as options:
         from ddtui.app.reaching import Overrides
 
         _run(options, host, Overrides(unit, user_unit), work, as_json=as_json)
@@ -234,7 +283,10 @@ def history(
     context: typer.Context,
     host: HostArgument,
     as_json: JsonOption = False,
-    most: Annotated[int, typer.Option("--most", metavar="N", min=1, help="Changes to show.")] = 50,
+    most: Annotated[
+        int,
+        typer.Option("--most", metavar="N", parser=from_one_on, help="Changes to show."),
+    ] = 50,
     unit: UnitOption = None,
 ) -> None:
     """Show the changes made to a host from this machine: who, when, what, and how they ended.
@@ -316,6 +368,10 @@ def _end_dry(plan: Plan, *, as_json: bool) -> None:
 
     if plan.blocked:
         raise typer.Exit(ExitCode.BLOCKED)
+    if not (plan.changes or plan.restart_due or plan.back_to):
+        if not as_json:
+            say(f"--dry-run: {_NOTHING_TO_CHANGE}")
+        return
     warnings = sum(each.level is Level.WARNING for each in plan.findings)
     found = "the checks find nothing wrong"
     if warnings:
@@ -323,15 +379,19 @@ def _end_dry(plan: Plan, *, as_json: bool) -> None:
         found = f"it would be carried out, and {of_these} what may go wrong"
     elif plan.findings:
         found = "the checks forbid nothing"
+    if plan.restart_only:
+        found = f"{_start_due(plan)}; {found}"
     if not as_json:
         say(f"--dry-run: nothing was changed; {found}")
+
+
+def _start_due(plan: Plan) -> str:
+    return f"nothing is to be written, and a start is due: {clean(plan.restart_due)}"
 
 
 def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_json: bool) -> None:
     from ddtui.cli.change_report import not_begun, record_lines, record_report
     from ddtui.cli.changing import StartedOnly, changing, exit_code_of, terminated_as_interrupted
-    from ddtui.hosts.base import HostError
-    from ddtui.store import StoreError
 
     set_up_log(debug=options.debug)
     under_way: list[Controller] = []
@@ -345,7 +405,7 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
     try:
         record = asyncio.run(doing())
     except StartedOnly as started:
-        say(f"started; nothing is proved yet: ddtui apply {clean(host)} --resume")
+        say(f"started; nothing is proved yet: {clean(under_way[0].carry_on)}")
         if as_json:
             emit_json(record_report(started.record))
         raise typer.Exit(ExitCode.STARTED) from None
@@ -354,10 +414,12 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
             emit_json(not_begun(refused.why, plan=refused.plan))
         raise typer.Exit(refused.code) from None
     except KeyboardInterrupt:
-        _tell_what_is_left(host, under_way, as_json=as_json)
+        _tell_what_is_left(under_way, as_json=as_json)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
-    except (HostError, StoreError) as error:
-        _tell_what_is_left(host, under_way, as_json=as_json, error=error)
+    except typer.Exit:
+        raise
+    except Exception as error:
+        _tell_what_is_left(under_way, as_json=as_json, error=error)
         raise
     if record is None:
         return
@@ -370,33 +432,32 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
 
 
 def _tell_what_is_left(
-    host: str,
     under_way: list[Controller],
     *,
     as_json: bool,
-    error: HostError | StoreError | None = None,
+    error: Exception | None = None,
 ) -> None:
     """After Ctrl+C or SIGTERM, and where it could not go on: what is done, and how to go on."""
     from ddtui.cli.change_report import not_begun, record_report
 
     record = under_way[0].running if under_way else None
     if record is not None and not record.ending:
-        _tell_how_to_go_on(host, record)
+        _tell_how_to_go_on(record, under_way[0].carry_on)
     elif error is None:
         say("interrupted; nothing was changed" if record is None else "interrupted")
     if not as_json:
         return
-    why = "interrupted" if error is None else getattr(error, "what", str(error))
+    failure = failure_of(error or KeyboardInterrupt(), debug=True)
     if record is None:
-        emit_json(not_begun(why, getattr(error, "remedy", "")))
+        emit_json(not_begun(failure.why, failure.remedy))
     else:
-        emit_json({**record_report(record), "why": clean(why)})
+        emit_json({**record_report(record), "why": failure.why, "remedy": failure.remedy})
 
 
-def _tell_how_to_go_on(host: str, record: ChangeRecord) -> None:
+def _tell_how_to_go_on(record: ChangeRecord, command: str) -> None:
     """What was told to the host goes on there."""
     step = record.steps[-1].step if record.steps else "planned"
     say(
         f"interrupted while {clean(record.unit)} was at the step '{step}': it is left as it is now,"
     )
-    say(f"and what systemd was told goes on. To carry it on: ddtui apply {clean(host)} --resume")
+    say(f"and what systemd was told goes on. To carry it on: {clean(command)}")

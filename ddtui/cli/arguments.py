@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import enum
+import math
+from collections.abc import Callable
+from typing import Annotated, TypeVar
 
 import typer
 
@@ -18,6 +21,41 @@ def _complete_host(incomplete: str) -> list[str]:
     except ConfigError:
         return []
     return [name for name in names if name.startswith(incomplete)]
+
+
+_Choice = TypeVar("_Choice", bound=enum.StrEnum)
+
+
+def seconds(given: str | float) -> float:
+    """A span that an option takes, or its default."""
+    text = str(given)
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not (value >= 0 and math.isfinite(value)):
+        raise typer.BadParameter(f"got {text[:80]!r}; expected seconds, such as 900")
+    return value
+
+
+def from_one_on(given: str | int) -> int:
+    """A whole number that an option takes, or its default."""
+    text = str(given)
+    if not (text.isdecimal() and text.isascii() and len(text) <= 9 and int(text) >= 1):
+        raise typer.BadParameter(f"got {text[:80]!r}; expected a whole number from 1 on, such as 8")
+    return int(text)
+
+
+def one_of(kind: type[_Choice]) -> Callable[[str], _Choice]:
+    """What reads one of several words."""
+
+    def read(text: str) -> _Choice:
+        if text not in list(kind):
+            words = ", ".join(kind)
+            raise typer.BadParameter(f"got {text[:80]!r}; expected one of: {words}")
+        return kind(text)
+
+    return read
 
 
 HostArgument = Annotated[

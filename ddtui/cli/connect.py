@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import sys
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,7 +10,7 @@ import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, UnitOption, UserUnitOption
-from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.context import Options, VerbFailed, host_of, tell_failure, told
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import say
 from ddtui.cli.screen_options import load_for_screens
@@ -19,6 +18,7 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, Reach, find_host, known_hosts
 from ddtui.config.load import Loaded
 from ddtui.config.themes import theme_fault
+from ddtui.core.garbage import leave_to_quiet_moments, set_apart
 from ddtui.demo.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
@@ -123,10 +123,14 @@ async def _hand_over(options: Options, host: str, overrides: Overrides) -> int:
     """Start a runner without a terminal, which goes on with the host's queue."""
     from ddtui.cli.run_detached import detached
 
-    # It asks the host in a loop of its own.
-    return await asyncio.to_thread(
-        detached, options, host, overrides, once=False, limited=False, as_json=False
-    )
+    try:  # it asks the host in a loop of its own
+        return await asyncio.to_thread(
+            detached, options, host, overrides, once=False, limited=False, as_json=False
+        )
+    except VerbFailed as error:  # the screens may go on with another host
+        if not error.heard:
+            tell_failure(error)
+        return error.code
 
 
 async def _screen(source: Watched, loaded: Loaded, choices: Choices) -> Left:
@@ -153,11 +157,8 @@ def _load_ui() -> None:
     import ddtui.app.queue_source
     import ddtui.ui.app  # noqa: F401
 
-    # Modules stay for good. Looking at them again and again for garbage would hold keys up for
-    # some 50 ms each time.
-    gc.unfreeze()
-    gc.collect()
-    gc.freeze()
+    set_apart()  # modules stay for good
+    leave_to_quiet_moments()
 
 
 async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> Left:

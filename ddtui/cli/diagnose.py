@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ddtui.cli.arguments import JsonOption, UnitOption, UserUnitOption
-from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.context import Options, VerbFailed, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, clean, emit, emit_json, say
@@ -46,7 +46,8 @@ def diagnose(
 
     Also what the log proves of its phases, configuration and figures.
 
-    Exit status: 0 diagnosed, whether it failed or not; 6 not an engine's log; 1 not readable.
+    Exit status: 0 diagnosed, whether it failed or not; 6 not an engine's log; 1 not readable; 5 no
+    unit of the host is known.
     """
     with told(context) as options:
         from ddtui.app.reaching import Overrides
@@ -85,14 +86,10 @@ def _diagnosed(options: Options, source: str, overrides: Overrides) -> Diagnosed
         with path.open("rb") as stream:
             return diagnose_sources.of_stream(stream, name, time.time(), unit)
     except NotALog as error:
-        say(f"error: {clean(name)}: {clean(error.what)}")
-        if error.remedy:
-            say(f"       {clean(error.remedy)}")
-        raise typer.Exit(ExitCode.NOT_A_LOG) from error
+        raise VerbFailed(f"{name}: {error.what}", error.remedy, ExitCode.NOT_A_LOG) from error
     except OSError as error:
-        say(f"error: {clean(name)} cannot be read: {error.strerror or error}")
-        say(f"       {_way_to_read(error, name)}")
-        raise typer.Exit(ExitCode.FAILED) from error
+        what = f"{name} cannot be read: {error.strerror or error}"
+        raise VerbFailed(what, _way_to_read(error, name)) from error
 
 
 def _file_of(options: Options, source: str) -> Path | None:
@@ -101,9 +98,7 @@ def _file_of(options: Options, source: str) -> Path | None:
     looks_like_a_path = "/" in source or path.suffix.lower() in _LOG_SUFFIXES
     if not _exists(path):
         if looks_like_a_path and not _is_known(options, source):
-            say(f"error: there is no file {clean(source)}")
-            say(f"       {_where_it_may_be(options, source, path)}")
-            raise typer.Exit(ExitCode.FAILED)
+            raise VerbFailed(f"there is no file {source}", _where_it_may_be(options, source, path))
         return None
     if looks_like_a_path:
         if _is_known(options, source):

@@ -11,6 +11,7 @@ from typing import IO
 import msgspec
 
 from ddtui.app.reaching import Overrides, engine_for, host_for, settings_for
+from ddtui.cli.context import no_unit
 from ddtui.cli.first_contact import reach
 from ddtui.collect.base import SourceTrouble, lines_of
 from ddtui.collect.journal_entries import JournalReader
@@ -167,7 +168,7 @@ def _drained(head: list[JournalLine]) -> Iterator[JournalLine]:
 
 
 async def of_host(target: HostTarget, overrides: Overrides) -> Diagnosed:
-    """Diagnose the last start of the unit on a host. Raises HostError, ConfigError."""
+    """Diagnose the last start of the unit on a host. Raises HostError, ConfigError, VerbFailed."""
     engine = engine_for(target)
     settings = settings_for(target, overrides)
     host = await host_for(target, overrides.scenario)
@@ -183,6 +184,8 @@ async def of_host(target: HostTarget, overrides: Overrides) -> Diagnosed:
 async def _on_host(host: Host, settings: HostSettings, engine: Engine) -> Diagnosed:
     name = settings.unit or await _find(host, settings, engine)
     unit = await _unit(host, settings.scope, name)
+    if unit.load_state == "not-found":
+        raise no_unit(host.name, unit)
     examination = LogExamination(engine)
     _take(examination, await _invocation(host, settings.scope, unit))
     if not examination.current.heard:
@@ -204,10 +207,7 @@ async def _on_host(host: Host, settings: HostSettings, engine: Engine) -> Diagno
 async def _find(host: Host, settings: HostSettings, engine: Engine) -> str:
     found = await find_units(host, engine, settings.scope)
     if not found:
-        raise HostError(
-            f"none of the host's services starts {engine.name}",
-            f"name the unit with --unit, or see `ddtui init {host.name}`",
-        )
+        raise no_unit(host.name)
     return found[0].name
 
 

@@ -26,7 +26,11 @@ class ExitCode(enum.IntEnum):
     USAGE = 2, "the command line or the configuration is wrong"
     UNREACHABLE = 3, "there is no connection to the host"
     REFUSED = 4, "the host refused the login, or its key is unknown or has changed"
-    NOT_READY = 5, "`status`, `bench`: the host answers and the engine is not ready, or not proved"
+    NOT_READY = (
+        5,
+        "the host answers, and the engine is not ready or not proved (`status`, `bench`), or no"
+        " unit that runs one is known there",
+    )
     NOT_A_LOG = 6, "`diagnose`: what was given is empty, no text, or no engine's log"
     BLOCKED = 7, "nothing was touched: a check or a missing right forbids it, or nobody confirmed"
     LOCKED = 8, "nothing was touched: somebody else is changing the unit, or runs its experiments"
@@ -42,3 +46,8 @@ class ExitCode(enum.IntEnum):
         "whoever read the output has gone before its end; a change, a run or a measurement goes on"
         " all the same, and its status tells how it ended",
     )
+
+
+def status_of(number: int) -> ExitCode:
+    """The status of this number, FAILED for one that is none."""
+    return next((each for each in ExitCode if each == number), ExitCode.FAILED)

@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, UnitOption
-from ddtui.cli.context import Options, told
+from ddtui.cli.context import Options, VerbFailed, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import clean, emit, say, table
@@ -158,12 +158,11 @@ def _choose(found: list[FoundUnit], wanted: str | None, host: str) -> FoundUnit:
     if len(found) == 1:
         return found[0]
     if not found:
-        say(
-            f"error: no service on {clean(host)} is seen to start an engine"
-            " (by the command line in its ExecStart)\n"
-            f"       name it: ddtui init {clean(host)} --unit UNIT"
+        raise VerbFailed(
+            f"no unit of {host} is known that runs the engine: none has its command in ExecStart",
+            f"name it: ddtui init {host} --unit UNIT",
+            ExitCode.NOT_READY,
         )
-        raise typer.Exit(ExitCode.FAILED)
     say(f"{len(found)} services on {clean(host)} start an engine; choose one with --unit:")
     rows = [
         (

@@ -9,8 +9,7 @@ import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
-from ddtui.cli.context import Options, host_of, told
-from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.context import Options, VerbFailed, host_of, no_unit, told
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import (
     Paint,
@@ -77,25 +76,21 @@ def knobs(
     The flags are asked of the server that is installed there (`--help`), which takes some seconds
     the first time. Where it does not answer, what the command line does not tell is `unknown`.
 
-    Exit status: 0 shown, unknown flags or not; 1 no unit, or no command of the engine's own; 3 no
-    connection; 4 refused.
+    Exit status: 0 shown, unknown flags or not; 1 the unit's command is not the engine's own; 3 no
+    connection; 4 refused; 5 no unit is known.
     """
     with told(context) as options:
         from ddtui.app.reaching import Overrides
 
         set_up_log(debug=options.debug)
         report = asyncio.run(_look(options, host, Overrides(unit, user_unit), refresh))
-        if report is None:
-            raise typer.Exit(ExitCode.FAILED)
         if as_json:
             emit_json(report)
         else:
             emit("\n".join(_lines(report, Paint())))
 
 
-async def _look(
-    options: Options, name: str, overrides: Overrides, refresh: bool
-) -> KnobsReport | None:
+async def _look(options: Options, name: str, overrides: Overrides, refresh: bool) -> KnobsReport:
     from ddtui.app.preset_source import presets_for
     from ddtui.cli.look import live_host
 
@@ -104,9 +99,7 @@ async def _look(
     mapping = presets_for(loaded, name).mapping(target.options.knobs)
     async with live_host(target, overrides) as (source, snapshot):
         if snapshot.unit is None or not snapshot.unit.command_line:
-            say("error: no unit is known whose command could be looked at")
-            say("       name it with --unit, or in the host's section of the configuration")
-            return None
+            raise no_unit(source.name, snapshot.unit)
         server = await server_flags(source.host, snapshot.unit, refresh=refresh)
     return knobs_report(snapshot, snapshot.unit, server, mapping)
 
@@ -134,8 +127,8 @@ async def server_flags(host: Host, unit: UnitStatus, *, refresh: bool) -> Server
 
 def knobs_report(
     snapshot: Snapshot, unit: UnitStatus, server: ServerFlags | None, mapping: dict[str, str]
-) -> KnobsReport | None:
-    """Every knob of the host; None where the unit's command is not the engine's own."""
+) -> KnobsReport:
+    """Every knob of the host. Raises VerbFailed where the unit's command is not the engine's."""
     from ddtui.core.knobs import KNOBS, knob_name
     from ddtui.engines.sglang.command import CommandLine, NotEditable
     from ddtui.engines.sglang.dialects import detect, knob_flags
@@ -146,8 +139,7 @@ def knobs_report(
         known = server or from_values(CommandLine(unit.command_line).values())
         line = CommandLine(unit.command_line, known)
     except NotEditable as error:
-        say(f"error: {error}")
-        return None
+        raise VerbFailed(str(error)) from error
     in_force = {knob_name(label) or label: text for label, text in snapshot.engine.knobs.items()}
     lines = [
         KnobLine(

@@ -38,7 +38,7 @@ def set_up_log(*, debug: bool = False) -> Path | None:
     return file
 
 
-def log_unexpected(error: Exception) -> str:
+def log_unexpected(error: BaseException) -> str:
     """Write a traceback to the log. Returns a sentence that says where, or an empty string."""
     file = set_up_log()
     if file is None:

@@ -10,19 +10,20 @@ import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, TextIO
-
-import msgspec
+from typing import TextIO
 
 from ddtui.cli import streams
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.core import text as core_text
+from ddtui.core.json_text import in_ascii, json_text
 
 MAX_TEXT = 2_000
 """Most characters of one text from elsewhere."""
 
 _unread: ContextVar[set[str] | None] = ContextVar("unread", default=None)
 """What was told of output that is lost, while something is done that outlives its readers."""
+_answer: ContextVar[Answer | None] = ContextVar("answer", default=None)
+"""What a verb has printed as JSON."""
 _PAINT = re.compile(r"\x1b\[[0-9;]*m")
 _WORDS = re.compile(r"(\s*)(\S+)")
 _CODES = {"green": 32, "yellow": 33, "red": 31, "cyan": 36, "bold": 1, "dim": 2}
@@ -81,10 +82,40 @@ def _say_unwritable(why: str) -> None:
     say(f"error: cannot write the output: {why}")
 
 
+class Answer:
+    """What was printed as JSON where that was asked for."""
+
+    given = False
+    """Whether anything was."""
+
+
+@contextmanager
+def answering() -> Iterator[Answer]:
+    """Watch whether a verb prints JSON."""
+    answer = Answer()
+    before = _answer.set(answer)
+    try:
+        yield answer
+    finally:
+        _answer.reset(before)
+
+
 def emit_json(value: object) -> None:
-    """Print one JSON document on standard output, indented, keys in the order of the types."""
-    plain: Any = msgspec.json.encode(value, enc_hook=str)
-    emit(msgspec.json.format(plain, indent=2).decode())
+    """Print one JSON document on standard output, indented."""
+    emit_json_text(json_text(value))
+
+
+def emit_json_line(value: object) -> None:
+    """Print JSON as one line of many."""
+    emit_json_text(json_text(value, indent=-1))
+
+
+def emit_json_text(text: str) -> None:
+    """Print what is JSON already: in UTF-8, whatever the locale would write."""
+    if (answer := _answer.get()) is not None:
+        answer.given = True
+    is_utf8 = (sys.stdout.encoding or "").lower().replace("-", "") == "utf8"
+    emit(text if is_utf8 else in_ascii(text))
 
 
 class Paint:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddtui.cli.arguments import HostArgument, JsonOption
-from ddtui.cli.context import Options, tell_hint, told
+from ddtui.cli.arguments import HostArgument, JsonOption, from_one_on, one_of
+from ddtui.cli.context import Options, VerbFailed, tell_hint, told
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import Paint, clean, emit, say, terminal_width
+from ddtui.cli.output import Paint, clean, emit, emit_json_text, say, terminal_width
 
 if TYPE_CHECKING:
     from ddtui.experiments.results import ResultsView
@@ -32,7 +32,13 @@ def results(
     context: typer.Context,
     host: HostArgument,
     form: Annotated[
-        Format, typer.Option("--format", help="Table, CSV, JSON, Markdown report, or charts.")
+        Format,
+        typer.Option(
+            "--format",
+            metavar="|".join(Format),
+            parser=one_of(Format),
+            help="Table, CSV, JSON, Markdown report, or charts.",
+        ),
     ] = Format.TABLE,
     baseline: Annotated[
         str,
@@ -45,7 +51,9 @@ def results(
     ] = "",
     concurrency: Annotated[
         int | None,
-        typer.Option("--concurrency", metavar="N", min=1, help="Compare at this concurrency."),
+        typer.Option(
+            "--concurrency", metavar="N", parser=from_one_on, help="Compare at this concurrency."
+        ),
     ] = None,
     out: Annotated[
         Path | None,
@@ -62,19 +70,17 @@ def results(
     Exit status: 0 shown, also where nothing was measured yet (then no file is written); 1 the store
     or the file failed; 2 there is no such host, baseline, sweep or concurrency.
     """
-    with told(context) as options:
+    form = Format.JSON if as_json else form
+    with told(context, as_json=form is Format.JSON) as options:
         from ddtui.experiments.choosing import ResultsError
 
         try:
             view = _stored(options, host, baseline, sweep, concurrency)
         except ResultsError as error:
-            say(f"error: {clean(error.what)}")
-            if error.remedy:
-                say(f"       {clean(error.remedy)}")
-            raise typer.Exit(ExitCode.USAGE) from error
-        form = Format.JSON if as_json else form
+            raise VerbFailed(error.what, error.remedy, ExitCode.USAGE) from error
         if out is None:
-            emit(_text(view, form).rstrip("\r\n"))
+            tell = emit_json_text if form is Format.JSON else emit
+            tell(_text(view, form).rstrip("\r\n"))
             return
         if not view.rows:
             say(f"{clean(str(out))} is not written: there is nothing to write")
@@ -82,9 +88,8 @@ def results(
         try:
             written = _write(view, form, out.expanduser())
         except OSError as error:
-            say(f"error: cannot write {clean(str(out))}: {error.strerror or error}")
-            say("       nothing stored is lost: name another file")
-            raise typer.Exit(ExitCode.FAILED) from error
+            what = f"cannot write {out}: {error.strerror or error}"
+            raise VerbFailed(what, "nothing stored is lost: name another file") from error
         say(f"written: {', '.join(clean(str(each)) for each in written)}")
 
 

@@ -28,8 +28,10 @@ from ddtui.cli import (
 )
 from ddtui.cli.context import Options
 from ddtui.cli.output import emit
+from ddtui.cli.usage import Verbs
 
 app = typer.Typer(
+    cls=Verbs,
     name="ddtui",
     help="Terminal UI for live operation of GPU inference hosts over SSH.",
     epilog="HOST is a configured host, an SSH alias, user@host, `local` or `demo`.",

@@ -14,7 +14,7 @@ import msgspec
 import typer
 
 from ddtui.cli.arguments import HostArgument, UnitOption, UserUnitOption
-from ddtui.cli.context import Options, told
+from ddtui.cli.context import Options, VerbFailed, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import clean, say
@@ -67,7 +67,8 @@ def run(  # noqa: PLR0913, PLR0917
     Exit status: 0 all were done, 1 some failed or the unit could not be left as it should be, 7 the
     unit may not be changed, 8 somebody else runs them, 130 stopped before the end.
     """
-    with told(context, acts=not status) as options:
+    lines = not (detach or status or stop)
+    with told(context, acts=not status, lines=lines) as options:
         from ddtui.app.reaching import Overrides
 
         if sum((detach, status, stop)) > 1:
@@ -115,8 +116,8 @@ def _run(options: Options, host: str, overrides: Overrides, wanted: _Wanted) -> 
                 _running(options, host, overrides, wanted, narration, reported.log_file)
             )
         except Stale as error:
-            say(f"error: another runner has taken over: {clean(str(error))}")
-            return ExitCode.LOCKED
+            what = f"another runner has taken over: {error}"
+            raise VerbFailed(what, "", ExitCode.LOCKED) from error
     if ending.trouble:
         say(f"error: {clean(ending.trouble)}")
     if ending.stopped:

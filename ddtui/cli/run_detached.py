@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 
 from ddtui.app.reaching import Overrides, host_for
-from ddtui.cli.context import Options, host_of
-from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.context import Options, VerbFailed, host_of
+from ddtui.cli.exit_codes import ExitCode, status_of
 from ddtui.cli.output import clean, emit, emit_json, say
 from ddtui.cli.run_reported import LOG_VARIABLE, Report
 from ddtui.cli.run_session import warn_of_logout
@@ -39,7 +39,8 @@ def detached(
 ) -> ExitCode:
     """Start it, and return once it runs or has failed.
 
-    Raises LinkRefused where the host wants an answer that only a terminal could give.
+    Raises LinkRefused where the host wants an answer that only a terminal could give, VerbFailed
+    where it does not run.
     """
     target = host_of(options.load(), host)
     if target.reach is Reach.SSH:
@@ -47,9 +48,10 @@ def detached(
     try:
         log = _new_log(target.name)
     except OSError as error:
-        say(f"error: the runner's log cannot be made: {clean(str(error))}")
-        say("       make room there, or name another folder in XDG_STATE_HOME; nothing was started")
-        return ExitCode.FAILED
+        raise VerbFailed(
+            f"the runner's log cannot be made: {error}",
+            "make room there, or name another folder in XDG_STATE_HOME; nothing was started",
+        ) from error
     command = [
         *(sys.executable, "-m", "ddtui"),
         *(("--config", str(Path(options.config).absolute())) if options.config else ()),
@@ -79,7 +81,7 @@ def detached(
         line = pipe.readline()
     report = msgspec.json.decode(line, type=Report) if line else Report(False, child.pid)
     if not report.running:
-        return _failed(child, log)
+        raise _failed(child, log)
     if as_json:
         emit_json({"host": target.name, "pid": report.pid, "log": str(log)})
     else:
@@ -137,11 +139,14 @@ def _new_log(host: str) -> Path:
     return file
 
 
-def _failed(child: subprocess.Popen[bytes], log: Path) -> ExitCode:
+def _failed(child: subprocess.Popen[bytes], log: Path) -> VerbFailed:
     """Say in its own words why it does not run."""
     status = child.wait(timeout=30.0)
     text = log.read_text(encoding="utf-8", errors="replace")[-_TAIL:]
-    for line in text.splitlines()[-20:]:
+    said = text.splitlines()[-20:]
+    for line in said:
         say(clean(line))
-    say(f"it does not run; its log: {log}")
-    return next((each for each in ExitCode if each and each == status), ExitCode.FAILED)
+    its_log = f"it does not run; its log: {log}"
+    say(its_log)
+    code = status_of(status) or ExitCode.FAILED
+    return VerbFailed([line for line in said if line.strip()], its_log, code, heard=True)

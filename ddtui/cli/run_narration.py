@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
-
-from ddtui.cli.output import clean, emit, say
+from ddtui.cli.output import clean, emit_json_line, say
 from ddtui.experiments.report import OnEvent, RunEvent
 
 _QUIET = {"planning", "recording"}
@@ -27,7 +25,7 @@ class RunNarration:
         """One event."""
         self._also(event)
         if self._as_json:
-            emit(msgspec.json.encode(event).decode())
+            emit_json_line(event)
         if self._began is None:
             self._began = event.at
         words = words_of(event)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
+from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption, seconds
 from ddtui.cli.context import Options, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
@@ -25,7 +25,10 @@ def status(
     wait: Annotated[
         float,
         typer.Option(
-            "--wait", metavar="SECONDS", min=0, help="Wait so long for the engine to become ready."
+            "--wait",
+            metavar="SECONDS",
+            parser=seconds,
+            help="Wait so long for the engine to become ready.",
         ),
     ] = 0.0,
     unit: UnitOption = None,

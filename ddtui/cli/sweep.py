@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 
 from ddtui.cli.arguments import HostArgument, JsonOption, UnitOption, UserUnitOption
-from ddtui.cli.context import Options, host_of, told
+from ddtui.cli.context import Options, VerbFailed, host_of, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import Paint, emit, emit_json, say, terminal_width
@@ -91,10 +91,14 @@ def sweep(  # noqa: PLR0913, PLR0917
         worked = asyncio.run(_worked(options, host, Overrides(unit, user_unit), asked, offline))
         _show(worked, as_json=as_json, dry_run=dry_run)
         if not worked.arranged.runs:
-            say("nothing to queue: every configuration is taken out or blocked")
-            raise typer.Exit(ExitCode.BLOCKED)
+            _refuse("nothing to queue: every configuration is taken out or blocked")
         if not dry_run:
             _queue(worked, held=held, yes=yes, as_json=as_json)
+
+
+def _refuse(why: str) -> NoReturn:
+    say(why)
+    raise VerbFailed(why, "", ExitCode.BLOCKED, heard=True)
 
 
 def _asked(options: Options, words: list[str], over: SweepOptions, *, reuse: bool) -> Asked:
@@ -172,11 +176,9 @@ def _queue(worked: Worked, *, held: bool, yes: bool, as_json: bool) -> None:
     count = len(worked.arranged.runs)
     if not yes:
         if not can_ask():
-            say("nothing was queued: there is no terminal to confirm on; add --yes")
-            raise typer.Exit(ExitCode.BLOCKED)
+            _refuse("nothing was queued: there is no terminal to confirm on; add --yes")
         if not asyncio.run(ask(f"queue {count} experiments? [y/N] ")):
-            say("nothing was queued")
-            raise typer.Exit(ExitCode.BLOCKED)
+            _refuse("nothing was queued")
     added, listed = queued(worked, held=held)
     if as_json:
         emit_json(experiment_reports(added, listed, Beside()))

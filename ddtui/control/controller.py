@@ -64,6 +64,10 @@ def operator() -> str:
     return f"{user}@{platform.node() or '?'}"
 
 
+class NoUnit(NotPossible):
+    """There is no unit to change: none is known, or not by this name."""
+
+
 class Controller:
     """Changes the unit of one watched host."""
 
@@ -135,7 +139,8 @@ class Controller:
 
     def _command(self, actions: UnitActions, text: UnitText) -> UnitCommand:
         if (trouble := text.trouble) is not None:
-            raise NotPossible(trouble.what, trouble.remedy)
+            kind = NoUnit if text.load_state == "not-found" else NotPossible
+            raise kind(trouble.what, trouble.remedy)
         engine = self._watching.engine
         try:
             return read_unit(actions.unit, text.files, engine.is_command, text.environment_files)

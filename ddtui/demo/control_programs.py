@@ -8,6 +8,7 @@ import shlex
 
 from ddtui.control import unit_programs as programs
 from ddtui.control.unit_command import drop_in_path
+from ddtui.demo.answers import missing_unit
 from ddtui.demo.program_calls import Call, Handler
 from ddtui.hosts.base import Program
 
@@ -27,9 +28,11 @@ def _digest(text: str) -> str:
 
 async def _unit_files(call: Call) -> int:
     unit = call.machine.unit
-    if not call.ours:
-        call.complain(f"No files found for {call.argument(1)}.")
-        return 1
+    if not call.ours:  # as on a host: its properties are told all the same
+        shown = missing_unit(call.argument(1), ("LoadState", "FragmentPath", "DropInPaths"))
+        blocks = [("show", "-", shown)]
+        await _write_blocks(call, blocks, "@none -\n")
+        return 0
     shown = unit.show(("LoadState", "FragmentPath", "DropInPaths", "ExecStart"))
     paths = [unit.fragment, *unit.drop_ins]
     cat = "\n\n".join(f"# {path}\n{unit.files[path].rstrip()}" for path in paths) + "\n"
@@ -37,12 +40,16 @@ async def _unit_files(call: Call) -> int:
     own = unit.files.get(_drop_in(call))
     if own is not None:
         blocks.append(("ours", _drop_in(call), own))
+    await _write_blocks(call, blocks, "" if own is not None else f"@none {_drop_in(call)}\n")
+    return 0
+
+
+async def _write_blocks(call: Call, blocks: list[tuple[str, str, str]], end: str) -> None:
     await call.write("@user ops 1501 /home/ops\n")
     for kind, path, text in blocks:
         data = text.encode("utf-8", "surrogateescape")
         await call.write(f"@{kind} {len(data)} {path}\n".encode() + data + b"\n")
-    await call.write("@end\n" if own is not None else f"@none {_drop_in(call)}\n@end\n")
-    return 0
+    await call.write(f"{end}@end\n")
 
 
 async def _look(call: Call) -> int:

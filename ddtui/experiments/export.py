@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 
+from ddtui.core.json_text import json_text as encoded
 from ddtui.core.knobs import KNOBS
 from ddtui.core.measurement import Cell, Measurement, Spread
 from ddtui.experiments.comparison import CodingView, Comparison, Standing, step_time
@@ -95,8 +96,7 @@ def document(view: ResultsView) -> Document:
 
 def json_text(view: ResultsView) -> str:
     """The JSON, indented."""
-    plain = msgspec.json.encode(document(view))
-    return msgspec.json.format(plain, indent=2).decode()
+    return encoded(document(view))
 
 
 def csv_text(view: ResultsView) -> str:

@@ -14,6 +14,9 @@ from ddtui.hosts.base import HostError
 LIMIT = 15.0
 """Seconds that one check may take."""
 
+AGAIN = "look again in a moment; where it stays so, ddtui's own log tells more (with --debug)"
+"""What to do where nothing better is known."""
+
 log = logging.getLogger(__name__)
 
 
@@ -33,7 +36,7 @@ class Check(msgspec.Struct, frozen=True):
     verdict: Verdict
     detail: str
     remedy: str = ""
-    """What to do; may have several lines. Empty when nothing is needed."""
+    """What to do; may have several lines. A WARN and a FAIL always have one."""
 
 
 def ok(name: str, detail: str) -> Check:
@@ -41,12 +44,12 @@ def ok(name: str, detail: str) -> Check:
     return Check(name, Verdict.OK, detail)
 
 
-def warn(name: str, detail: str, remedy: str = "") -> Check:
+def warn(name: str, detail: str, remedy: str) -> Check:
     """Something works less well, or will be needed later."""
     return Check(name, Verdict.WARN, detail, remedy)
 
 
-def fail(name: str, detail: str, remedy: str = "") -> Check:
+def fail(name: str, detail: str, remedy: str) -> Check:
     """Something does not work."""
     return Check(name, Verdict.FAIL, detail, remedy)
 
@@ -64,9 +67,10 @@ async def bounded(
         async with asyncio.timeout(limit):
             return list(await check())
     except TimeoutError:
-        return [fail(name, f"no answer within {limit:g} s")]
+        return [fail(name, f"no answer within {limit:g} s", AGAIN)]
     except HostError as error:
-        return [fail(name, error.what, error.remedy)]
+        return [fail(name, error.what, error.remedy or AGAIN)]
     except Exception as error:
         log.exception("check %s", name)
-        return [fail(name, f"could not be checked: {type(error).__name__}: {error}")]
+        what = f"could not be checked: {type(error).__name__}: {error}"
+        return [fail(name, what, "this is a fault in ddtui: its log has the traceback")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddtui.cli.doctor.check import Check, Verdict, fail, ok, warn
+from ddtui.cli.doctor.check import AGAIN, Check, Verdict, fail, ok, warn
 from ddtui.cli.output import clean
 from ddtui.collect.settings import Scope
 from ddtui.control.by_hand import by_hand, looked_at
@@ -28,6 +28,18 @@ _VERDICTS = {
     SourceStatus.ABSENT: Verdict.WARN,
     SourceStatus.FAILED: Verdict.FAIL,
 }
+
+_WHY = "`ddtui diagnose {host}` says why, and what to do"
+_TO_READINESS = {
+    ReadinessState.FAILED: _WHY,
+    ReadinessState.CRASH_LOOP: _WHY,
+    ReadinessState.DEGRADED: _WHY,
+    ReadinessState.ABSENT: "see what is said of the unit above",
+    ReadinessState.UNKNOWN: "see what is said of the unit above",
+    ReadinessState.MASKED: "see what is said of the unit above",
+    ReadinessState.STOPPED: "`ddtui restart {host}` starts it, and proves that it is ready",
+}
+"""What to do about an engine that is not ready; the others are on their way."""
 
 
 def check_snapshot(snapshot: Snapshot, scope: Scope) -> list[Check]:
@@ -69,12 +81,13 @@ def _sources(snapshot: Snapshot) -> list[Check]:
         if collector in _ONLY_TROUBLE and not broken:
             continue
         if source is None:
-            checks.append(warn(name, "said nothing in time"))
+            checks.append(warn(name, "said nothing in time", AGAIN))
             continue
         verdict = _VERDICTS[source.status]
         origin = f" ({source.source})" if source.source else ""
         detail = f"{source.detail or source.status.value}{origin}"
-        checks.append(Check(name, verdict, detail, source.remedy))
+        needed = AGAIN if verdict in {Verdict.WARN, Verdict.FAIL} else ""
+        checks.append(Check(name, verdict, detail, source.remedy or needed))
     return checks
 
 
@@ -83,5 +96,7 @@ def _readiness(snapshot: Snapshot) -> Check:
     text = f"{state.value}: {summary}" if summary else state.value
     if state is ReadinessState.READY:
         return ok("engine", text)
+    remedy = _TO_READINESS.get(state, "wait for it: `ddtui status {host} --wait 900`")
     bad = {ReadinessState.FAILED, ReadinessState.CRASH_LOOP, ReadinessState.DEGRADED}
-    return fail("engine", text) if state in bad else warn("engine", text)
+    judge = fail if state in bad else warn
+    return judge("engine", text, remedy.format(host=clean(snapshot.host)))

@@ -9,7 +9,7 @@ from ddtui.app.live import Watched, watched
 from ddtui.app.reaching import Overrides, ssh_target
 from ddtui.cli.context import Options
 from ddtui.cli.doctor import engine, facts, forwarding, here, on_host, rights
-from ddtui.cli.doctor.check import Check, bounded, fail, ok, skip
+from ddtui.cli.doctor.check import AGAIN, Check, bounded, fail, ok, skip
 from ddtui.cli.doctor.printing import Printer
 from ddtui.cli.first_contact import PATIENCE, reach
 from ddtui.cli.look import collected
@@ -65,7 +65,7 @@ async def _way_to(target: HostTarget, printer: Printer) -> None:
     try:
         address = await ssh_target(target)
     except HostError as error:
-        printer.show([fail("ssh address", error.what, error.remedy)])
+        printer.show([fail("ssh address", error.what, error.remedy or AGAIN)])
         return
 
     async def known() -> list[Check]:
@@ -82,7 +82,8 @@ async def _connect(source: Watched) -> list[Check]:
     link = source.host.link
     if reached:
         return [ok("link", link.detail or "connected")]
-    return [fail("link", link.detail or f"no answer within {PATIENCE:g} s", link.remedy)]
+    what = link.detail or f"no answer within {PATIENCE:g} s"
+    return [fail("link", what, link.remedy or AGAIN)]
 
 
 async def _on_host(source: Watched, printer: Printer) -> None:
@@ -136,5 +137,5 @@ async def _engine(source: Watched) -> list[Check]:
     try:
         key = await asyncio.to_thread(source.settings.api_key)
     except ApiKeyError as error:
-        return [fail("api key", str(error))]
+        return [fail("api key", str(error), "mend what gives it (api_key_...)")]
     return await forwarding.reach_engine(source.host, source.engine, address, port, key)

@@ -79,7 +79,11 @@ def _systemd(facts: Facts) -> Check:
     if int(found[1]) < OLDEST_SYSTEMD:
         return fail("systemd", text, f"ddtui needs systemd {OLDEST_SYSTEMD} or newer")
     if state == "offline" or "not been booted" in state:
-        return fail("systemd", f"{text}: installed, but the host was not started with it")
+        return fail(
+            "systemd",
+            f"{text}: installed, but the host was not started with it",
+            "name the host that runs the engine as a service; GPU and system figures need none",
+        )
     return ok("systemd", f"{text}, {state or 'state unknown'}")
 
 
@@ -105,7 +109,10 @@ def _journal(facts: Facts, unit: str, *, user_unit: bool) -> Check:
     may_read = bool(groups & {"systemd-journal", "adm", "wheel"})
     if may_read or facts.one("user").endswith(" 0"):
         return warn(
-            name, f"no entries of {unit or 'any unit'} yet; the right to read them is there"
+            name,
+            f"no entries of {unit or 'any unit'} yet; the right to read them is there",
+            "start the engine, or name its unit; a journal that is kept in memory alone is empty"
+            " after a boot (Storage= in journald.conf)",
         )
     user = facts.one("user").partition(" ")[0]
     hint = facts.one("journal")
@@ -129,7 +136,7 @@ def _gpus(facts: Facts) -> list[Check]:
         ]
     if status != "0" or not rows:
         said = next(iter(rows), f"status {status}")
-        return [fail("nvidia-smi", f"{program}: {said}", "see `nvidia-smi` on the host itself")]
+        return [fail("nvidia-smi", f"{program}: {said}", "try `nvidia-smi` on the host itself")]
     cells = [[cell.strip() for cell in row.split(",")] for row in rows]
     names = dict.fromkeys(row[1] for row in cells if len(row) > 2)
     drivers = dict.fromkeys(row[2] for row in cells if len(row) > 2)

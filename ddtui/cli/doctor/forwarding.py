@@ -11,6 +11,8 @@ from ddtui.hosts.base import Host
 TIMEOUT = 8.0
 METRICS_REMEDIES = {"sglang": "add --enable-metrics to the engine's command line"}
 
+_LOG = "the engine's log says what it is busy with; `port` in the host's section names another one"
+
 
 async def reach_engine(
     host: Host, engine: Engine, address: str, port: int, api_key: str | None
@@ -30,10 +32,10 @@ async def reach_engine(
         except httpx.TimeoutException:
             return [
                 ok("forwarding", "connections through the link are allowed"),
-                warn("engine http", f"{where} took the connection and did not answer"),
+                warn("engine http", f"{where} took the connection and did not answer", _LOG),
             ]
         except httpx.HTTPError as error:
-            return [fail("engine http", f"{where}: {type(error).__name__}: {error}")]
+            return [fail("engine http", f"{where}: {type(error).__name__}: {error}", _LOG)]
     return [
         ok("forwarding", "connections through the link are allowed"),
         *_answered(answer.status_code, where, with_key=api_key is not None),
@@ -70,7 +72,11 @@ def _not_connected(said: str, where: str) -> list[Check]:
         ]
     return [
         ok("forwarding", "connections through the link are allowed"),
-        warn("engine http", f"nothing answers at {where}: {said}", "is the engine up?"),
+        warn(
+            "engine http",
+            f"nothing answers at {where}: {said}",
+            "see the unit above: once the engine is up it answers there",
+        ),
     ]
 
 
@@ -90,7 +96,7 @@ def _answered(status: int, where: str, *, with_key: bool) -> list[Check]:
             ),
         ]
     if status >= 400:
-        return [warn("engine http", f"{where} answers with status {status}")]
+        return [warn("engine http", f"{where} answers with status {status}", _LOG)]
     key = "the engine takes it" if with_key else "none is needed"
     return [ok("engine http", f"answers at {where}"), ok("api key", key)]
 

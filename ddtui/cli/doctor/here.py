@@ -51,7 +51,8 @@ def terminal(env: Mapping[str, str] = os.environ) -> list[Check]:
         return [skip("terminal", "standard output is no terminal")]
     name = env.get("TERM", "")
     if name in {"", "dumb"}:
-        return [fail("terminal", f"TERM is {name or 'not set'}: no screen can be drawn")]
+        what = f"TERM is {name or 'not set'}: no screen can be drawn"
+        return [fail("terminal", what, "set TERM to the terminal's type, such as xterm-256color")]
     return [_size(), _colours(name, env), _characters()]
 
 
@@ -137,7 +138,8 @@ async def keys(target: SshTarget) -> list[Check]:
 
     found = await gather_identities(target)
     try:
-        checks = [warn("ssh keys", problem) for problem in found.problems]
+        mend = "mend it, or leave that key out of IdentityFile; other keys are tried all the same"
+        checks = [warn("ssh keys", problem, mend) for problem in found.problems]
         if found.tried:
             more = f" and {len(found.tried) - 4} more" if len(found.tried) > 4 else ""
             checks.append(ok("ssh keys", ", ".join(found.tried[:4]) + more))

@@ -90,7 +90,7 @@ def test_the_history_of_an_unknown_host_says_so(run: Run, config_file: Path) -> 
     assert near.stderr.startswith("error: no change of ct20 was made from here, and")
     assert "no host of this name is configured; did you mean 'ct200'?" in near.stderr
     far = run("history", "xyz", "--json")
-    assert (far.exit_code, far.stdout) == (ExitCode.USAGE, "")
+    assert far.exit_code == json.loads(far.stdout)["error"]["status"] == ExitCode.USAGE
     assert "no host of this name is configured (configured: ct200, mine" in far.stderr
     configured = run("history", "ct200", "--unit", "llm", "--json")
     assert (configured.exit_code, json.loads(configured.stdout)) == (0, [])

@@ -44,7 +44,8 @@ def test_wrong_use_is_told_on_stderr(arguments: list[str]) -> None:
     done = ddtui_(*arguments)
     assert done.returncode == ExitCode.USAGE
     assert done.stdout == ""
-    assert "Usage: " in done.stderr
+    assert done.stderr.startswith("error: ")
+    assert re.search(r"(?m)^ +usage: ddtui .*\n +`ddtui .*--help` explains it$", done.stderr)
 
 
 def test_a_reader_that_goes_away_is_no_traceback(config_file: Path) -> None:

@@ -1,0 +1,188 @@
+"""Every verb that has --json prints exactly one document there, however it ends.
+
+The verbs are found in the command line itself: a new one is tried without being named here.
+"""
+
+import io
+import json
+import math
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from ddtui.cli.context import Options
+from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.output import emit_json
+from ddtui.cli.root import app
+from ddtui.config.errors import ConfigError
+from ddtui.core.json_text import json_text
+from ddtui.hosts.base import HostError, LinkDown, LinkRefused
+from ddtui.store.errors import StoreError
+
+from .conftest import Run
+
+WORDS = {
+    "HOST": "demo",
+    "ID": "1",
+    "WHICH": "best",
+    "FILE|NAME|GRID": "budget=4",
+    "[HOST | FILE | -]": "demo",
+}
+"""What stands for an argument that a verb needs."""
+CHANGES = {"apply", "rollback", "restart"}
+
+
+def verbs() -> Iterator[tuple[str, ...]]:
+    """Every verb with --json, as it is typed, and what it needs."""
+    yield from _below(typer.main.get_command(app), ())
+
+
+def _below(command: Any, typed: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    own = tuple(
+        WORDS[each.metavar or each.human_readable_name]
+        for each in command.params
+        if each.param_type_name == "argument"
+        and (each.required or each.metavar == "[HOST | FILE | -]")
+    )
+    options = [option for each in command.params for option in each.opts]
+    for name, inner in getattr(command, "commands", {}).items():
+        yield from _below(inner, (*typed, *own, name))
+    if "--json" in options:
+        yield (*typed, *own)
+
+
+VERBS = sorted(verbs())
+IDS = [" ".join(each) for each in VERBS]
+FAILURES: dict[str, tuple[BaseException, ExitCode]] = {
+    "wrong configuration": (ConfigError.of("is wrong"), ExitCode.USAGE),
+    "unreachable": (LinkDown("no answer", "wait"), ExitCode.UNREACHABLE),
+    "refused": (LinkRefused("no such key", "ssh-add"), ExitCode.REFUSED),
+    "host": (HostError("it cannot", "look"), ExitCode.FAILED),
+    "store": (StoreError("it cannot be read", "it is locked", "wait"), ExitCode.FAILED),
+    "interrupted": (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+    "fault": (RuntimeError("what nobody thought of"), ExitCode.FAILED),
+}
+
+
+def document(out: str) -> Any:
+    """The one document that stands on standard output, and nothing else."""
+    return json.loads(out, parse_constant=lambda word: pytest.fail(f"{word} is no JSON"))
+
+
+def test_the_verbs_are_found() -> None:
+    assert {("status", "demo"), ("queue", "demo", "add"), ("config", "print"), ("plans",)} <= {
+        *VERBS
+    }
+    assert len(VERBS) >= 25
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=IDS)
+@pytest.mark.parametrize("failure", FAILURES)
+def test_what_fails_is_a_document_too(
+    run: Run, folders: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...], failure: str
+) -> None:
+    error, status = FAILURES[failure]
+
+    def load(_: Options) -> None:
+        raise error
+
+    monkeypatch.setattr(Options, "load", load)
+    if verb[0] == "doctor":
+        pytest.skip("the doctor takes what is wrong with the configuration for a finding")
+    done = run(*verb, *add(verb), "--json")
+    assert done.exit_code == status
+    found = document(done.stdout)
+    told = found if verb[0] in CHANGES else found["error"]
+    assert set(told) >= {"why", "remedy"}
+    assert told["why"]
+    if verb[0] in CHANGES:
+        assert told["ending"] == "not begun"
+    else:
+        assert told["status"] == status
+    assert told["why"].splitlines()[0] in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=IDS)
+def test_a_wrong_command_line_is_a_document_too(run: Run, verb: tuple[str, ...]) -> None:
+    done = run(*verb, "--no-such-option", "--json")
+    assert done.exit_code == ExitCode.USAGE
+    assert "--no-such-option" in document(done.stdout)["error"]["why"]
+    assert "error: no such option: --no-such-option" in done.stderr
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=IDS)
+def test_a_store_that_is_none_is_a_document_too(
+    run: Run, folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: tuple[str, ...]
+) -> None:
+    """A folder that cannot be made: verbs that need no store do what they do, with one document."""
+    file = tmp_path / "a file"
+    file.write_text("")
+    monkeypatch.setenv("DDTUI_DATA_DIR", str(file / "below"))
+    done = run(*verb, *add(verb), "--json")
+    document(done.stdout)
+
+
+def add(verb: tuple[str, ...]) -> tuple[str, ...]:
+    """What a verb does not do without, though no argument of it is required."""
+    return {
+        "apply": ("--set", "budget=9", "--yes", "--dry-run"),
+        "queue demo add": ("--set", "budget=9"),
+        "queue demo edit 1": ("--set", "budget=9"),
+        "queue demo move 1": ("--first",),
+        "queue demo note 1": ("text",),
+        "run": ("--status",),
+        "bench": ("--plan", "no-such-plan"),
+        "sweep": ("--offline", "--dry-run"),
+        "rollback": ("--dry-run",),
+    }.get(" ".join(verb).replace("apply demo", "apply"), ())
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "iso8859-1", "ascii"])
+def test_it_is_utf_8_whatever_the_locale_writes(
+    monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding, errors="replace"))
+    emit_json({"text": "é – \U0001f600", "no UTF-8": "\udcff"})
+    assert json.loads(raw.getvalue().decode("utf-8")) == {"text": "é – \U0001f600", "no UTF-8": "?"}
+
+
+def test_what_is_no_number_is_null() -> None:
+    values = {"nan": math.nan, "infinite": [math.inf, -math.inf]}
+    assert json.loads(json_text(values)) == {"nan": None, "infinite": [None, None]}
+    assert json_text(values, indent=-1).count("\n") == 0
+
+
+NO_UNIT = (
+    ("status", "demo"),
+    ("knobs", "demo"),
+    ("apply", "demo", "--set", "budget=9", "--yes"),
+    ("restart", "demo", "--yes"),
+    ("bench", "demo"),
+    ("sweep", "demo", "budget=4", "--dry-run"),
+    ("diagnose", "demo"),
+)
+
+
+@pytest.mark.parametrize("verb", NO_UNIT, ids=[each[0] for each in NO_UNIT])
+def test_a_unit_that_is_not_there_has_one_status(run: Run, verb: tuple[str, ...]) -> None:
+    done = run(*verb, "--unit", "no-such", "--json")
+    assert done.exit_code == ExitCode.NOT_READY
+    assert "there is no unit no-such.service" in done.stdout
+    document(done.stdout)
+
+
+@pytest.mark.parametrize("host", ["demo", "local"])
+def test_each_finding_of_the_doctor_has_a_remedy(run: Run, host: str) -> None:
+    found = document(run("doctor", host, "--unit", "no-such", "--json").stdout)
+    without = [
+        each
+        for each in found["checks"]
+        if each["verdict"] in {"WARN", "FAIL"} and not each["remedy"]
+    ]
+    assert without == []
+    assert found["failed"]
