@@ -10,7 +10,7 @@ from functools import partial
 import msgspec
 
 from ddtui.bench.exchange import Exchange
-from ddtui.bench.turns import no_long_collections
+from ddtui.core.garbage import all_set_apart
 from ddtui.core.generation import Prompt
 
 TICK = 0.25
@@ -112,7 +112,7 @@ async def run_batch(
             meter.tick()
             on_tick()
 
-    with no_long_collections():
+    with all_set_apart():
         async with asyncio.TaskGroup() as group:
             ticking = group.create_task(tick())
             draining = group.create_task(drain())

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 
 class Turns:
@@ -35,18 +32,3 @@ class Turns:
                 self._turning = True
         if self._turning:
             asyncio.get_running_loop().call_soon(self._turn)
-
-
-@contextmanager
-def no_long_collections() -> Iterator[None]:
-    """Keep Python's garbage collector from going through all that exists, while this is open.
-
-    A full collection of ddtui's objects halts everything for tens of milliseconds, and streams
-    make enough new ones to cause it. What exists at the beginning is set apart: what is collected
-    meanwhile is new.
-    """
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()

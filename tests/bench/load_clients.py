@@ -27,7 +27,7 @@ import msgspec
 from ddtui.bench.event_stream import EventSplitter
 from ddtui.bench.exchange import Limits, exchange
 from ddtui.bench.transport import Connector, ThinTransport, timed_reads
-from ddtui.bench.turns import no_long_collections
+from ddtui.core.garbage import all_set_apart
 from ddtui.core.generation import Prompt, Wanted
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.ports import DirectPorts
@@ -185,7 +185,7 @@ async def measured(name: str, settings: dict[str, Any], host: SshHost | None) ->
     else:
         one, client = await raw_aiohttp(settings)
     await all_at_once(one, settings["streams"])  # connections, imports
-    with no_long_collections() if own else nullcontext():
+    with all_set_apart() if own else nullcontext():
         before = resource.getrusage(resource.RUSAGE_SELF)
         found = await all_at_once(one, settings["streams"])
         after = resource.getrusage(resource.RUSAGE_SELF)

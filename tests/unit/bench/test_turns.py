@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import socket
 
-import pytest
-
-from ddtui.bench.turns import Turns, no_long_collections
+from ddtui.bench.turns import Turns
 
 
 async def test_sockets_are_read_while_those_that_are_due_are_woken() -> None:
@@ -55,16 +52,3 @@ async def test_one_that_is_no_longer_waited_for_keeps_nobody_waiting() -> None:
     turns.wake(again := loop.create_future())
     async with asyncio.timeout(5):
         await again
-
-
-def test_what_exists_is_set_apart_from_collections_and_put_back() -> None:
-    gc.unfreeze()
-
-    def broken() -> None:
-        with no_long_collections():
-            assert gc.get_freeze_count() > 1000
-            raise LookupError
-
-    with pytest.raises(LookupError):
-        broken()
-    assert gc.get_freeze_count() == 0
