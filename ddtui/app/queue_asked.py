@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
 from ddtui.app.preset_source import presets_for
 from ddtui.bench.prompts import placed
 from ddtui.config.assignments import parse_assignments
-from ddtui.config.bench_plans import find_plan, load_plans
+from ddtui.config.bench_plans import find_plan, load_plans, only_plan
 from ddtui.config.errors import ConfigError, did_you_mean
 from ddtui.config.load import Loaded
 from ddtui.config.presets import merged
@@ -120,11 +121,12 @@ def with_match(
 
 
 def plan_named(loaded: Loaded, name: str | None) -> BenchPlan | None:
-    """The bench plan of this name; None where none is named. Raises ConfigError.
+    """The bench plan of this name, or of a file; None where none is named. Raises ConfigError.
 
     A file of prompts is meant from this folder, and measured by from another one later.
     """
     if name is None:
         return None
-    plan = find_plan(load_plans(loaded), name)
+    is_file = name.endswith(".toml")
+    plan = only_plan(Path(name).expanduser()) if is_file else find_plan(load_plans(loaded), name)
     return plan if plan.command else msgspec.structs.replace(plan, prompts=placed(plan.prompts))

@@ -106,6 +106,7 @@ class StoredResults:
                 found,
                 queue,
                 settings=store.experiments.settings(host, simulated=simulated),
+                simulated=simulated,
                 baseline=asked.baseline,
                 sweep=asked.sweep,
                 concurrency=asked.concurrency,

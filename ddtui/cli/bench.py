@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +12,7 @@ from ddtui.cli.context import Options, told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.logs import set_up_log
 from ddtui.cli.output import clean, emit, emit_json, say
+from ddtui.cli.queue_options import PlanOption
 from ddtui.cli.run import LimitedOption
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ if TYPE_CHECKING:
 def bench(
     context: typer.Context,
     host: HostArgument,
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            "--plan",
-            metavar="NAME|FILE",
-            help="A bench plan by name (`ddtui plans` lists them), or a TOML file with one.",
-        ),
-    ] = None,
+    plan: PlanOption = None,
     coding: Annotated[
         bool | None,
         typer.Option("--coding/--no-coding", help="Ask for the coding tasks too, or not."),
@@ -70,20 +63,9 @@ def _plan(options: Options, name: str | None, coding: bool | None) -> BenchPlan:
     import msgspec
 
     from ddtui.app.queue_asked import plan_named
-    from ddtui.config.bench_plans import read_plans
-    from ddtui.config.errors import ConfigError
     from ddtui.core.bench_plan import BenchPlan
 
-    found = BenchPlan()
-    if name is not None and name.endswith(".toml"):
-        plans = read_plans(Path(name).expanduser())
-        if len(plans) != 1:
-            raise ConfigError.of(
-                f"{name} must hold one bench plan, [bench.NAME], and holds {len(plans)}"
-            )
-        (found,) = plans.values()
-    elif name is not None:
-        found = plan_named(options.load(), name) or found
+    found = plan_named(options.load(), name) or BenchPlan()
     return found if coding is None else msgspec.structs.replace(found, coding=coding)
 
 

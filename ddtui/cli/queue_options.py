@@ -19,7 +19,9 @@ SetOption = Annotated[
 PlanOption = Annotated[
     str | None,
     typer.Option(
-        "--plan", metavar="NAME", help="The bench plan to measure by; `ddtui plans` lists them."
+        "--plan",
+        metavar="NAME|FILE",
+        help="The bench plan to measure by (`ddtui plans` lists them), or a TOML file with one.",
     ),
 ]
 POLICY_NAMES = "nodes, ratio, siblings, cost, coverage, tile or measured"

@@ -78,9 +78,10 @@ def results(
             view = _stored(options, host, baseline, sweep, concurrency)
         except ResultsError as error:
             raise VerbFailed(error.what, error.remedy, ExitCode.USAGE) from error
-        if out is None:
+        if out is None and (view.rows or form is not Format.TABLE):
             tell = emit_json_text if form is Format.JSON else emit
             tell(_text(view, form).rstrip("\r\n"))
+        if out is None:
             return
         if not view.rows:
             say(f"{clean(str(out))} is not written: there is nothing to write")
@@ -117,13 +118,18 @@ def _stored(
             baseline=baseline,
             sweep=sweep,
             concurrency=concurrency,
+            simulated=simulated,
         )
         if view.rows:
             tell_hint(target)
         else:
             nothing = f"nothing was measured on {target.name} yet"
             refuse_unknown(nothing, target, config, store)
-            say(clean(f"{nothing}: ddtui bench {target.name}"))
+            count = view.waiting
+            wait = "1 experiment waits" if count == 1 else f"{count} experiments wait"
+            waits = f", and {wait}" if count else ""
+            verb = "run" if count else "bench"
+            say(clean(f"{nothing}{waits}: ddtui {verb} {target.name}"))
         return view
     finally:
         store.close()

@@ -39,8 +39,6 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
     baseline = f"baseline: {view.baseline}" if view.baseline else "nothing measured yet"
     about = f"concurrency {view.concurrency}; {baseline}; a tie: within {view.margin * 100:.1f} %"
     yield from wrapped(about, width)
-    if not view.rows:
-        return
     yield ""
     kept, left_out = fitted(columns_of(view), width)
     yield from _grid(kept, view.rows, paint)

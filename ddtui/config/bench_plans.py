@@ -62,6 +62,16 @@ def read_plans(file: Path) -> dict[str, BenchPlan]:
     return {name: read_plan(name, table) for name, table in tables.items()}
 
 
+def only_plan(file: Path) -> BenchPlan:
+    """The one plan that a file holds. Raises ConfigError."""
+    plans = read_plans(file)
+    if len(plans) != 1:
+        what = f"must hold one bench plan, [bench.NAME], and holds {len(plans) or 'none'}"
+        raise ConfigError.of(what, file)
+    (found,) = plans.values()
+    return found
+
+
 def find_plan(plans: dict[str, BenchPlan], name: str) -> BenchPlan:
     """The plan of this name. Raises ConfigError, which names the nearest."""
     if name not in plans:

@@ -55,10 +55,20 @@ def commands_of(
         return "", ()
     words, left_out = assignments_of(among.completed(request, measured))
     where = ["--unit", unit] if unit else []
-    steps = [_line(["ddtui", "apply", host, *_each("--set", words), *where])] if words else []
     before, options, hidden = plan_options(plan)
-    steps += [*before, _line(["ddtui", "bench", host, *options, *where])]
-    return " && ".join(steps), (*left_out, *hidden)
+    asked = list(_each("--set", words))
+    if not words:
+        verbs = [["bench", host, *options, *where]]
+    elif any(each is not None and each.simulated for each in (experiment, measured)):
+        # A simulated host ends with its verb: one that loads it and measures is needed.
+        verbs = [
+            ["queue", host, "add", "--first", *asked, *options],
+            ["run", host, "--once", *where],
+        ]
+    else:
+        verbs = [["apply", host, *asked, *where], ["bench", host, *options, *where]]
+    lines = [_line(["ddtui", *each]) for each in verbs]
+    return " && ".join([*before, *lines]), (*left_out, *hidden)
 
 
 def _in_force(measured: Measurement) -> Request:

@@ -61,6 +61,7 @@ def results_view(
     baseline: str = "",
     sweep: str = "",
     concurrency: int | None = None,
+    simulated: bool = False,
 ) -> ResultsView:
     """Everything that is known of a host, in rows.
 
@@ -72,6 +73,7 @@ def results_view(
         baseline: Id or title of what to compare with; chosen where it is empty.
         sweep: Only what belongs to this sweep, and the baseline.
         concurrency: At which to compare; by default the lowest that the baseline was measured at.
+        simulated: Whether it is the simulated host; what was measured says so itself.
 
     Raises:
         ResultsError: There is no such baseline, sweep or concurrency.
@@ -101,7 +103,7 @@ def results_view(
     good, ordered = told[: len(good)], _ordered(told, varying)
     return ResultsView(
         host=host,
-        simulated=any(x.simulated for x in safe) or any(x.simulated for x in queue),
+        simulated=simulated or any(x.simulated for x in safe) or any(x.simulated for x in queue),
         concurrency=at,
         baseline=next((row.title for row in ordered if row.is_baseline), ""),
         margin=margins[at],

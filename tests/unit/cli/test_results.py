@@ -187,14 +187,23 @@ def test_what_there_is_not(run: Run, options: list[str], what: str) -> None:
     assert result.exit_code == ExitCode.USAGE
     assert what in result.stderr
     assert result.stdout == ""
+    failure = json.loads(run("results", "ct200", *options, "--format", "json").stdout)["error"]
+    assert what in failure["why"]
 
 
 @pytest.mark.usefixtures("config_file")
 def test_nothing_measured_yet(run: Run) -> None:
     result = run("results", "ct200")
-    assert result.exit_code == 0
-    assert "nothing was measured on ct200 yet: ddtui bench ct200" in result.stderr
-    assert json.loads(run("results", "ct200", "--json").stdout)["rows"] == []
+    assert (result.exit_code, result.stdout) == (0, "")
+    assert result.stderr == "nothing was measured on ct200 yet: ddtui bench ct200\n"
+    for host, simulated in (("ct200", False), ("demo", True)):
+        found = json.loads(run("results", host, "--json").stdout)
+        assert (found["rows"], found["simulated"]) == ([], simulated)
+    assert run("queue", "ct200", "add", "--set", "budget=8").exit_code == 0
+    waiting = run("results", "ct200")
+    assert waiting.stderr == (
+        "nothing was measured on ct200 yet, and 1 experiment waits: ddtui run ct200\n"
+    )
     assert run("results", "ct200", "--format", "csv").stdout.startswith("host,simulated,title")
 
 

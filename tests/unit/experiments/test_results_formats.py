@@ -192,6 +192,19 @@ def test_commands_say_the_same_as_the_request() -> None:
     ]
 
 
+def test_a_simulated_host_is_loaded_and_measured_by_one_verb() -> None:
+    """It ends with the verb that starts it: `bench` would measure another one than `apply`."""
+    asked = msgspec.structs.replace(
+        experiment(8, request=Request(knobs={"budget": 8}), plan=BUILT_IN["glance"]), simulated=True
+    )
+    command, _ = commands_of("demo", asked, None)
+    assert command == (
+        "ddtui queue demo add --first --set budget=8 --plan glance && ddtui run demo --once"
+    )
+    by_hand = measured(8, (cell(170.0),), simulated=True)
+    assert commands_of("demo", None, by_hand)[0].endswith(" && ddtui run demo --once")
+
+
 def test_a_secret_is_left_out_and_named() -> None:
     request = Request(
         knobs={"budget": 8},
