@@ -77,11 +77,13 @@ class Fault(NamedTuple):
     """A signature says that such a line only reports another failure."""
     more: tuple[str, ...] = ()
     """Further lines of its message."""
+    last: int = 0
+    """The line with which its message ends, if not the first."""
 
     @property
     def ends_in(self) -> int:
         """The line with which its message ends."""
-        return self.number + len(self.more)
+        return max(self.number, self.last)
 
 
 @dataclass
@@ -215,7 +217,9 @@ def _leads_to(seen: Seen, fault: Fault) -> bool:
 
 def _follows(seen: Seen, fault: Fault, case: Case) -> bool:
     """Whether a line is of the same message, or of an exception chained to this one."""
-    if not fault.number < seen.number <= fault.number + _CHAIN_LINES:
+    if fault.number < seen.number <= fault.ends_in:
+        return True
+    if not fault.ends_in < seen.number <= fault.ends_in + _CHAIN_LINES:
         return False
     if seen.stamp - fault.stamp > _CHAIN_SECONDS:
         return False

@@ -138,6 +138,8 @@ class Examination:
         self._marks: dict[str, set[str]] = {}
         self._ranks: dict[int | None, str] = {}
         self._stamp = 0.0
+        self._stamp_before_end = 0.0
+        """Of the line before the one that shows that the engine was done for."""
 
     @property
     def heard(self) -> bool:
@@ -175,6 +177,8 @@ class Examination:
     def take(self, line: JournalLine, events: Iterable[AnyEvent]) -> None:
         """Take a line with what the engine's reader made of it."""
         self.lines += 1
+        if self._gone is None:
+            self._stamp_before_end = self._stamp
         self._stamp = line.stamp or self._stamp
         if line.from_manager:
             self._take_manager(line)
@@ -236,8 +240,9 @@ class Examination:
     def _holds(self, signature: Signature, rank: str) -> bool:
         """Whether what must, and must not, have been said before by this rank has."""
         passed = any(self._passed(mark, rank) for mark in signature.before)
+        whose = "" if signature.of_all_ranks else rank
         return not passed and (
-            not signature.after or any(self._passed(mark, rank) for mark in signature.after)
+            not signature.after or any(self._passed(mark, whose) for mark in signature.after)
         )
 
     def _passed(self, mark: str, rank: str) -> bool:
@@ -375,10 +380,14 @@ class Examination:
             alone=self._faults.alone_before(end.number),
         )
 
-    @staticmethod
-    def _matters(fault: Fault, end: Seen, was_ready: bool) -> bool:
-        """Of an engine that was ready, only what failed when it died matters."""
-        return not was_ready or fault.stamp >= end.stamp - BEFORE_THE_END
+    def _matters(self, fault: Fault, end: Seen, was_ready: bool) -> bool:
+        """Of an engine that was ready, only what failed when it died matters.
+
+        A line without a stamp of its own has that of the line before it: it may be younger.
+        """
+        return not was_ready or fault.stamp >= min(
+            end.stamp - BEFORE_THE_END, self._stamp_before_end
+        )
 
     def conclude(
         self, unit: UnitStatus | None = None, kernel: Sequence[str] = (), *, earlier: int = 0

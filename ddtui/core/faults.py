@@ -30,17 +30,18 @@ class Faults:
             case FailureContinued():
                 self._continue(event.message, line)
             case Failed():
-                if len(self.kept) >= FAULTS_KEPT:
-                    if not keep_newest:
-                        return
+                if keep_newest and len(self.kept) >= FAULTS_KEPT:
                     del self.kept[0]
+                elif len(self.kept) >= 2 * FAULTS_KEPT:  # those of the end are kept in any case
+                    return
                 self.kept.append(Fault(line, event.stamp, event.message, event.rank, event.wrapper))
 
     def _continue(self, message: str, line: int) -> None:
         """A line is of the message of the failure before it, if nothing stands between them."""
         for faults in (self.kept, self._alone):
             if faults and faults[-1].ends_in + 1 == line:
-                faults[-1] = faults[-1]._replace(more=(*faults[-1].more, message))
+                more = (*faults[-1].more, message) if message else faults[-1].more
+                faults[-1] = faults[-1]._replace(more=more, last=line)
 
     def of_line(self, line: int) -> Fault | None:
         """The one that stands in a line, if that was the last one."""

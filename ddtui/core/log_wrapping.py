@@ -20,6 +20,10 @@ _SURE = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: [A-Z_]{1,12}\d{1,4}){0,6}\] "
     r"|Traceback \(most recent call last\):|INFO: {5}\S"
     r"|(?:\([A-Za-z][\w.-]{0,40} pid=\d{1,9}\) )?(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \["
+    # an engine that refuses its arguments says no more than this
+    r"|usage: (?:sglang|launch_server|vllm)\b"
+    r"|(?:sglang serve|launch_server\.py|vllm serve): error: "
+    r"|/[\w./-]{1,200}/(?:sglang|vllm)/[\w./-]{1,200}\.py:\d{1,6}: \w{0,40}Warning: "
 )
 """How a line of an engine begins for certain."""
 
@@ -27,8 +31,8 @@ _TIME = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?
 _VLLM = r"(?!APIServer|EngineCore|Worker(?:_\w+)? pid|VllmWorker)"
 """Its own processes' names, which its log grammar reads."""
 _KINDS = (
-    # docker compose: `sglang-1  | `; pm2: `0|sglang  | `
-    r"(?:[\w.-]{1,80}(?:\|[\w.-]{1,80})? *)?\|",
+    # docker compose: `sglang-1  | `; docker service: `sglang.1.id@node | `; pm2: `0|sglang  | `
+    r"(?:[\w.@-]{1,120}(?:\|[\w.-]{1,80})? *)?\|",
     # ray: `(Actor pid=1, ip=10.0.0.1) `
     r"\(" + _VLLM + r"[\w.:<>-]{1,80} pid=\d{1,9}(?:, ip=[\w.:]{1,45})?\)",
     # kubectl logs --prefix: `[pod/name/container] `
@@ -36,6 +40,8 @@ _KINDS = (
     r"\[" + _TIME + r"\]",
     _TIME + r"(?=[\t ])",
     r"(?:\d\d-\d\d )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?=[\t ])",
+    # moreutils' ts
+    r"[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?(?=[\t ])",
     # the container runtime interface, after its time
     r"(?:stdout|stderr) [FP](?= )",
     # Python's `time - name - LEVEL - message`

@@ -58,6 +58,8 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     """It holds only while no line of its rank has matched one of these in this invocation."""
     after: tuple[str, ...] = ()
     """It holds only once a line of its rank has matched one of these in this invocation."""
+    of_all_ranks: bool = False
+    """A line of any rank will do for `after`: they come that far together."""
     decides: bool = False
     """The engine has failed where this is seen, whatever it says itself afterwards."""
     tells_message: bool = False

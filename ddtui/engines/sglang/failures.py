@@ -73,6 +73,8 @@ _SAYS_NOTHING = (
     "Device-side assertion tracking",
     "Search for `cuda",
     "Set TORCHDYNAMO_VERBOSE",
+    "stdout:",
+    "stderr:",
     "Possible solutions:",
     "1. set --mem",
     "2. set --cuda",
@@ -88,6 +90,19 @@ _NO_MORE = re.compile(
     r"|[A-Z]+(?::| \d)|-{3}|={3}|\s*[~^]"
 )
 """Beginnings of lines that are none of an exception's message."""
+
+_OUTPUT_FOLLOWS = re.compile(
+    r"ninja exited with status|[Nn]inja build failed|Error building extension"
+    r"|returned non-zero exit status|PTX codegen error|(?:std(?:out|err)|output):\s*$"
+)
+"""In an exception's message: what a compiler or another program printed stands in its next lines."""
+_OUTPUT_LINES = 500
+_OUTPUT_ENDS = re.compile(
+    r"During handling|The above exception|Possible solutions:|Killed|-{3}|={3}"
+)
+
+_ASSERTION = re.compile(r".{0,400}:\s{1,4}Assertion [`'].{1,300}[`'] failed\.?\s*$")
+"""What the C library says of a process that it aborts."""
 
 _LEFT = re.compile(r"resource_tracker: There appear to be \d+ leaked")
 """Python's word on what processes that are gone have left."""
@@ -120,6 +135,8 @@ class _Process:
     """Within the message of an exception that quotes a Triton kernel."""
     more: int = 0
     """Lines that may follow as the rest of the last exception's message."""
+    output: int = 0
+    """Lines that may follow as what another program printed, of which that message tells."""
 
     def begin(self, rank: str = "", *, is_headless: bool = False) -> None:
         """A traceback begins."""
@@ -130,7 +147,7 @@ class _Process:
             "",
             0,
         )
-        self.rank = rank
+        self.rank, self.output = rank, 0
 
     def unindented(self, text: str) -> str:
         """The exception in a line of a traceback that was pasted with indentation; else nothing."""
@@ -187,6 +204,8 @@ class Failures:
             process.begin(process.rank if process.open else "")
         elif process.open:
             return self._within(text, stamp, process)
+        elif process.output and _OUTPUT_ENDS.match(text) is None:
+            return _output(text, stamp, process, more)
         elif process.of_kernel and _WITHIN_KERNEL.match(text) is not None:
             process.of_kernel = False
             return failed(text, stamp)
@@ -243,6 +262,7 @@ class Failures:
         if process.is_harmless(stamp) or name.rpartition(".")[2] in _ORDERLY:
             return None
         process.more = 0 if process.of_kernel else _MORE_LINES
+        process.output = _OUTPUT_LINES if _OUTPUT_FOLLOWS.search(text[:_LONGEST_MESSAGE]) else 0
         wrapper = is_consequence or process.of_kernel or text.strip() == _PIPE_CLOSED
         return failed(text, stamp, rank, wrapper=wrapper)
 
@@ -256,6 +276,14 @@ class Failures:
         return failed(match["message"], stamp)
 
 
+def _output(text: str, stamp: float, process: _Process, more: int) -> FailureContinued:
+    """A line of another program's output within an exception's message: the first few are told."""
+    process.output -= 1
+    is_told = more and not text.startswith(_SAYS_NOTHING) and _NO_MORE.match(text) is None
+    process.more = more - 1 if is_told else more
+    return FailureContinued(stamp=stamp, message=_shown(text) if is_told else "")
+
+
 def _is_exception(text: str) -> bool:
     """Whether a line without a traceback's header is an exception's last one."""
     forms = (CERTAIN_EXCEPTION, _DOTTED, _WITHIN_KERNEL)
@@ -267,6 +295,8 @@ def _last_words(text: str, stamp: float) -> Failed | None:
     if text.startswith(("terminate called", "Fatal Python error:")) or _KILLED.match(text):
         last = failed(text, stamp, wrapper=not text.startswith("Fatal"))
         return msgspec.structs.replace(last, ends_process=True)
+    if " Assertion " in text[:500] and _ASSERTION.match(text) is not None:
+        return failed(text, stamp)
     if text[:16].lstrip().startswith("what():"):
         return failed(text.partition("what():")[2].strip(), stamp)
     if _LEFT.search(text[:_LONGEST_MESSAGE]) is not None:

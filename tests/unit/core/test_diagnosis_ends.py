@@ -324,3 +324,67 @@ def test_a_version_that_stands_in_a_report_is_told(line: str) -> None:
     found = diagnose(log.lines, engine=SGLANG)
     assert found.version == line.rpartition(" ")[2].removeprefix("sglang==")
     assert not found.config
+
+
+# ---- last words --------------------------------------------------------------------------------
+
+
+ASSERTION = "x/rdma.cpp:801: Plane::build(): Assertion `hdr.type == Type::Reg' failed."
+
+
+def test_an_assertion_of_the_c_library_is_the_root_of_what_other_ranks_say() -> None:
+    log = Log().up().bare(ASSERTION).bare(HEADER, '  File "/x"')
+    log.bare("RuntimeError: [gloo/transport/tcp/pair.cc:547] Connection closed by peer")
+    found = log.say(SIGQUIT, after=1).diagnosed()
+    assert found.cause is not None
+    assert (found.cause.id, found.cause.title) == (UNRECOGNIZED, ASSERTION)
+
+
+def test_last_words_without_a_stamp_may_be_younger_than_the_line_before_them() -> None:
+    log = Log().up().say(DECODE, "TP0")
+    second = log.second
+    log.bare(HEADER, '  File "/x"', "RuntimeError: of the engine")
+    found = log.say(SIGQUIT, after=300).diagnosed()
+    assert (found.cause and found.cause.title) == "RuntimeError: of the engine"
+
+    log = Log().up().say(DECODE, "TP0")
+    assert log.second == second
+    log.bare(HEADER, '  File "/x"', "RuntimeError: of a request").say("INFO:     500", after=1)
+    found = log.say(SIGQUIT, after=300).diagnosed()
+    assert cause_id(found) == NOT_IN_LOG
+
+
+def test_the_signal_of_an_exit_code_does_not_hide_why_the_process_was_ended() -> None:
+    crashed = "Subprocess scheduler_0 (pid=7) crashed with exit code -6. Triggering SIGQUIT"
+    log = Log().up().say("Scheduler watchdog timeout (self.watchdog_timeout=300, self.soft=False)")
+    found = log.say(SIGQUIT, after=5).say(crashed).diagnosed()
+    assert cause_id(found) == "watchdog-timeout"
+    found = Log().up().say(crashed).say(SIGQUIT).diagnosed()
+    assert cause_id(found) == "process-crashed"
+    found = Log().up().bare(ASSERTION).say(crashed).say(SIGQUIT).diagnosed()
+    assert cause_id(found) == UNRECOGNIZED
+
+
+def test_memory_that_ran_out_after_another_ranks_weights_did_so_after_all_of_them() -> None:
+    log = Log().say("Memory pool end. avail mem=0.49 GB", "TP1")
+    found = log.crash("torch.OutOfMemoryError: CUDA out of memory. Tried", "TP0").diagnosed()
+    assert cause_id(found) == "gpu-memory-full"
+
+
+@pytest.mark.parametrize("length", [3, 40, 400])
+def test_a_compilers_output_belongs_to_the_exception_that_tells_of_it(length: int) -> None:
+    error = "/x/rope.cuh:8:10: fatal error: cuda_fp8.h: No such file or directory"
+    output = [f"[1/{n}] nvcc -c {n}.cu" for n in range(length)]
+    log = Log().starting().say(f"Scheduler hit an exception: {HEADER}", "TP0", after=1)
+    log.bare('  File "/x"', "RuntimeError: ninja exited with status 1", "stdout:", *output)
+    log.bare("FAILED: [code=1] x.o", error, "collect2: error: ld returned 1 exit status")
+    found = log.say(SIGQUIT, after=1).diagnosed()
+    assert found.cause is not None
+    assert (found.cause.id, found.cause.evidence[0]) == ("cuda-headers-missing", error)
+
+
+def test_no_output_follows_an_exception_that_does_not_tell_of_any() -> None:
+    log = Log().starting().say(f"Scheduler hit an exception: {HEADER}", "TP0", after=1)
+    log.bare('  File "/x"', "RuntimeError: of the engine", *["noise"] * 40)
+    found = log.bare("/x/y.cu:8:10: fatal error: cuda_fp8.h: No such file").diagnosed()
+    assert (found.cause and found.cause.title) == "RuntimeError: of the engine"

@@ -106,3 +106,28 @@ def test_words_of_the_service_manager_are_never_stripped() -> None:
 @given(st.lists(st.text(max_size=60), max_size=20))
 def test_no_text_breaks_it(lines: list[str]) -> None:
     assert len(stripped(lines)) == len(lines)
+
+
+REFUSED = [
+    "/opt/venv/lib/python3.11/site-packages/sglang/launch_server.py:71: UserWarning: old",
+    "  warnings.warn(",
+    "usage: sglang serve [-h] --model-path MODEL_PATH",
+    "                    [--host HOST]",
+    "sglang serve: error: unrecognized arguments: --bogus",
+]
+
+
+@pytest.mark.parametrize(
+    "prefix",
+    [
+        "engine-1  | ",
+        "llm_sglang.1.4kx0@node-1    | ",
+        "[pod/sglang-0/server] ",
+        "2026-11-29T17:20:47.123456789+08:00 stdout F ",
+        "Nov 29 17:20:47 ",
+        "> ",
+    ],
+)
+@pytest.mark.parametrize("lines", [REFUSED, REFUSED[2:], REFUSED[-1:], LOG], ids=len)
+def test_of_an_engine_that_refuses_its_arguments_too(prefix: str, lines: list[str]) -> None:
+    assert stripped([prefix + line for line in lines]) == lines
