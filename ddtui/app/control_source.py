@@ -72,6 +72,8 @@ class ControlOfHost:
         self._answer: asyncio.Future[bool] | None = None
         self._trouble: ControlProblem | None = None
         self._left: ChangeRecord | None = None
+        self._shown: Plan | None = None
+        """The rollback that was shown last: no other one is carried out."""
         self._holder = ""
         self._runner = ""
         """Another process, which changes a simulated host of its own: its lock is not seen."""
@@ -96,12 +98,23 @@ class ControlOfHost:
         if theirs is not None and theirs.steps and not theirs.ending:
             return view_of(theirs, "", None)
         record, left = self._control.running, self._left
-        here = record is not None and bool(record.steps)
-        if record is not None and here and (left is None or left.began < record.began):
+        if record is not None and not record.steps:
+            record = None
+        if record is not None and self._is_at_work:
             return view_of(record, self._said, self._question)
+        if record is not None and (left is None or left.id == record.id):
+            # Another one may have carried it on to its end.
+            ended = [record, *(each for each in self._records if each.id == record.id)]
+            if done := next((each for each in ended if each.ending), None):
+                return view_of(done, "", None)
         # Not ended, and not carried on here: by another ddtui that has the lock, or by nobody.
-        by = self._holder or self._runner
+        by, left = self._holder or self._runner, left or record
         return None if left is None else view_of(left, "", None, elsewhere=by)
+
+    @property
+    def _is_at_work(self) -> bool:
+        """Whether a change is carried on here."""
+        return self._task is not None and not self._task.done()
 
     @property
     def holder(self) -> str:
@@ -120,7 +133,7 @@ class ControlOfHost:
 
     async def look(self) -> None:
         """See ControlSource."""
-        with_us = self._task is not None and not self._task.done()
+        with_us = self._is_at_work
         try:
             records = await self._control.history()
             if records != self._records:  # it is kept here: it can be read without the host
@@ -190,7 +203,7 @@ class ControlOfHost:
     async def rollback_plan(self) -> Plan:
         """See ControlSource."""
         try:
-            plan = await self._control.rollback_plan()
+            plan = self._shown = await self._control.rollback_plan()
         except (HostError, StoreError) as error:
             raise problem_of(error) from error
         return msgspec.structs.replace(plan, changes=tuple(map(named, plan.changes)))
@@ -208,7 +221,8 @@ class ControlOfHost:
 
     def rollback(self) -> None:
         """See ControlSource."""
-        self._begin(self._control.rollback(self._heard, asked=self._asked()))
+        asked = self._asked()
+        self._begin(self._control.rollback(self._heard, asked=asked, plan=self._shown))
 
     def restart(self) -> None:
         """See ControlSource."""
@@ -235,7 +249,7 @@ class ControlOfHost:
             await asyncio.gather(self._task, return_exceptions=True)
 
     def _begin(self, work: Coroutine[Any, Any, ChangeRecord]) -> None:
-        if self._task is not None and not self._task.done():
+        if self._is_at_work:
             work.close()
             self._trouble = ControlProblem("a change is under way already")
             return

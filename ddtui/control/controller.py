@@ -8,7 +8,7 @@ import os
 import platform
 import uuid
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
@@ -17,30 +17,33 @@ from ddtui.control.carrying_out import LOOK_AGAIN, Watching
 from ddtui.control.differences import (
     differences,
     not_running_as_written,
+    not_to_be_written,
     of_the_unit,
-    safe_environment,
     safe_launch,
+    safe_request,
     with_drop_in,
 )
 from ddtui.control.drop_in import Header
 from ddtui.control.earlier import Earlier, earlier, only_the_drop_in
 from ddtui.control.exec_start import ExecError
-from ddtui.control.host_actions import Facts, RightMissing, UnitActions
+from ddtui.control.host_actions import Facts, UnitActions
+from ddtui.control.in_the_way import carry_on, going_on, interrupted, left_behind
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key
 from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
 from ddtui.control.proof import deviations, restart_due
 from ddtui.control.reconfiguration import Limits, Run
-from ddtui.control.rights_check import RightsCheck
+from ddtui.control.rights_check import RightsCheck, check_rights
+from ddtui.control.running_now import down, engine_findings
 from ddtui.control.simulated import NOTHING_CHANGED, PROCESS, OfThisHost
 from ddtui.control.to_its_end import to_its_end
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.control.unit_files import UnitText
 from ddtui.core.change_record import Carried, ChangeRecord
 from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
-from ddtui.core.redact import redact_argv, redact_mapping
-from ddtui.core.snapshot import ReadinessState
+from ddtui.core.redact import redact_argv
+from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.hosts.base import HostError
 
 Policy = Literal["ask", "always", "never"]
@@ -80,8 +83,12 @@ class Controller:
         *,
         limits: Limits | None = None,
         who: str = "",
+        options: str = "",
     ) -> None:
-        """`actions` gives those of the unit, once that is known; it raises NotPossible before."""
+        """`actions` gives those of the unit, once that is known; it raises NotPossible before.
+
+        `options` name the unit on a command line, where the configuration names another one.
+        """
         self._actions_of = actions
         self._watching = watching
         self._planner = planner
@@ -89,6 +96,7 @@ class Controller:
         self._here: ChangeStore = OfThisHost(store)
         self._limits = limits or Limits()
         self._who = who or operator()
+        self._options = options
         self._journal: Journal | None = None
         self._is_carrying = False
         self._rights = RightsCheck()
@@ -166,32 +174,34 @@ class Controller:
             *not_running_as_written(
                 command.launch, snapshot, self._watching.engine, command.opaque
             ),
-            *self._refusal(command, plan),
+            *not_to_be_written(command, plan.after),
         )
-        due = restart_due(command.launch, snapshot, self._watching.engine, command.opaque)
+        due = self._due(command, snapshot, is_meant=rights)
         if rights:
-            findings = (*findings, *await self._left_behind(actions, text))
+            holder, left = await self._held_by(actions, text), await self.unfinished()
+            others = going_on(holder) if holder else left_behind(left, self.carry_on)
+            standing = () if plan.changes else engine_findings(snapshot)
+            findings = (*findings, *others, *standing)
         if rights and (plan.changes or due):
             findings = (*findings, *await self._rights.findings(actions))
         return msgspec.structs.replace(plan, findings=findings, restart_due=due)
 
-    async def _left_behind(self, actions: UnitActions, text: UnitText) -> tuple[Finding, ...]:
-        """An interrupted change that nobody carries on: the unit is half of something else."""
-        left = await self.unfinished()
-        if left is None or await self._held_by(actions, text):
-            return ()
-        refused = _interrupted(left)
-        return (Finding(Level.ERROR, "unfinished-change", refused.what, "", refused.remedy),)
+    @property
+    def carry_on(self) -> str:
+        """The command that carries an interrupted change of the unit on."""
+        return carry_on(self._actions_of().host.name, self._options)
 
-    def _refusal(self, command: UnitCommand, plan: Plan) -> tuple[Finding, ...]:
-        """What keeps the unit from being written so."""
-        try:
-            command.lines(plan.after)
-        except CommandRefused as error:
-            return (Finding(Level.ERROR, "unit-command", error.what, "", error.way_out),)
-        except ExecError as error:
-            return (Finding(Level.ERROR, "unit-command", str(error)),)
-        return ()
+    async def _refuse_beside_another(self, actions: UnitActions, text: UnitText) -> None:
+        """Raises LockHeld for a change that goes on, NotPossible for one that was interrupted."""
+        if holder := await self._held_by(actions, text):
+            raise LockHeld(holder)
+        if (left := await self.unfinished()) is not None:
+            raise NotPossible(interrupted(left), f"carry it on: {self.carry_on}")
+
+    def _due(self, command: UnitCommand, snapshot: Snapshot, *, is_meant: bool = True) -> str:
+        """Why the unit must be started anew for what is written already; empty for no reason."""
+        older = restart_due(command.launch, snapshot, self._watching.engine, command.opaque)
+        return older or (down(snapshot) if is_meant else "")
 
     # ---- changing ------------------------------------------------------------------------------
 
@@ -213,15 +223,16 @@ class Controller:
         if plan.blocked:
             errors = [each.text for each in plan.findings if each.level is Level.ERROR]
             raise NotPossible(f"the plan is blocked: {errors[0]}", "see its findings")
-        if plan.restart_only:
-            return await self.restart(on_step, asked=asked, change_id=change_id)
         actions = self._actions_of()
         text = await actions.read()
         command = self._command(actions, text)
-        if holder := await self._held_by(actions, text):
-            raise LockHeld(holder)
+        await self._refuse_beside_another(actions, text)
         if command.launch != plan.before:
             raise NotPossible("the unit has changed since the plan was made", "plan again")
+        if plan.restart_only:
+            if not self._due(command, self._watching.snapshot()):
+                raise NotPossible("the engine was started since the plan was made", "plan again")
+            return await self.restart(on_step, asked=asked, change_id=change_id)
         record = self._record("apply", actions, command, text.own, plan.after, change_id)
         header = Header(
             when=drop_in.stamp(record.began),
@@ -238,7 +249,7 @@ class Controller:
         record = msgspec.structs.replace(
             record,
             preset=plan.request.preset,
-            request=_safe_request(plan.request),
+            request=safe_request(plan.request),
             changes=[msgspec.to_builtins(each) for each in plan.changes],
             drop_in=content,
             drop_in_hash=drop_in.text_hash(content),
@@ -260,6 +271,7 @@ class Controller:
         actions = self._actions_of()
         text = await actions.read()
         command = self._command(actions, text)
+        await self._refuse_beside_another(actions, text)
         record = self._record("restart", actions, command, text.own, command.launch, change_id)
         record = msgspec.structs.replace(
             record, drop_in=text.own, drop_in_hash=drop_in.text_hash(text.own), policy="never"
@@ -274,6 +286,7 @@ class Controller:
         """
         actions = self._actions_of()
         text = await actions.read()
+        await self._refuse_beside_another(actions, text)
         back = await self._earlier(actions, text, force)
         command = self._command(actions, text)
         before, after = command.launch, self._launch_with(actions, text, back.drop_in)
@@ -294,14 +307,20 @@ class Controller:
         return msgspec.structs.replace(plan, back_to=back.named, undoes=back.undoes)
 
     async def rollback(
-        self, on_step: OnStep | None = None, *, asked: Asked | None = None, force: bool = False
+        self,
+        on_step: OnStep | None = None,
+        *,
+        asked: Asked | None = None,
+        force: bool = False,
+        plan: Plan | None = None,
     ) -> ChangeRecord:
-        """Bring back what was configured before the last change.
+        """Bring back what was configured before the last change; no other than `plan` shows.
 
         Raises NotPossible for nothing, and for a unit that was replaced since without `force`.
         """
         actions = self._actions_of()
         text = await actions.read()
+        await self._refuse_beside_another(actions, text)
         back = await self._earlier(actions, text, force)
         for each in back.findings:
             if each.level is Level.ERROR:
@@ -312,6 +331,8 @@ class Controller:
             Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
         )
         after = self._launch_with(actions, text, content)
+        if plan is not None and (plan.before, plan.after) != (command.launch, after):
+            raise NotPossible("the unit has changed since what was shown", "look at it again")
         expected = safe_launch(after)
         differing = self._differences(command.launch, after)
         record = msgspec.structs.replace(
@@ -412,9 +433,7 @@ class Controller:
 
     async def _check(self, actions: UnitActions, content: str) -> None:
         """Everything that can be known before something is touched."""
-        if (left := await self.unfinished()) is not None:
-            raise _interrupted(left)
-        await self._check_rights(actions)
+        await check_rights(actions)
         if content:
             verified = await actions.verify(content)
             if verified.errors:
@@ -426,18 +445,13 @@ class Controller:
     async def against_restart(self) -> tuple[Finding, ...]:
         """What speaks against a restart: a missing right, what the unit itself warns of.
 
-        Raises NotPossible, where it cannot be done at all, and HostError.
+        Raises NotPossible and LockHeld, where it cannot be done at all, and HostError.
         """
         actions = self._actions_of()
         text = await actions.read()
+        await self._refuse_beside_another(actions, text)
         self._command(actions, text)
         return (*await self._rights.findings(actions), *of_the_unit(text))
-
-    async def _check_rights(self, actions: UnitActions) -> None:
-        found = await actions.rights()
-        if found.missing:
-            what = found.why or f"sudo does not allow what changing {actions.unit} takes"
-            raise RightMissing(what, found.missing, no_sudo=bool(found.why))
 
     async def _begin(
         self,
@@ -483,20 +497,3 @@ class Controller:
             if self._journal is not None and not self._journal.record.steps:
                 self._journal = before  # nothing was touched
         return journal.record
-
-
-def _interrupted(left: ChangeRecord) -> NotPossible:
-    """What stands in the way of any other change until it has ended."""
-    return NotPossible(
-        f"a change of {left.unit} by {left.who} was interrupted and has not ended",
-        f"carry it on: ddtui apply {left.host} --resume",
-    )
-
-
-def _safe_request(request: Request) -> dict[str, Any]:
-    """What was asked for, without secrets."""
-    plain: dict[str, Any] = msgspec.to_builtins(request)
-    plain["environment"] = safe_environment(plain["environment"])
-    for part in ("knobs", "flags"):
-        plain[part] = redact_mapping(plain[part])
-    return plain

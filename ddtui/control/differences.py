@@ -10,17 +10,19 @@ import msgspec
 
 from ddtui.control import drop_in
 from ddtui.control.by_hand import by_hand
+from ddtui.control.exec_start import ExecError
 from ddtui.control.proof import deviations, restart_due
-from ddtui.control.unit_command import DROP_IN_NAME
+from ddtui.control.unit_command import DROP_IN_NAME, CommandRefused, UnitCommand
 from ddtui.control.unit_files import UnitText
 from ddtui.control.unit_text import UnitFile, assignments
 from ddtui.core.engine import Engine
-from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level
+from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level, Request
 from ddtui.core.redact import (
     MASK,
     is_secret_name,
     redact_argv,
     redact_environment,
+    redact_mapping,
     redact_text,
 )
 from ddtui.core.snapshot import Snapshot
@@ -49,6 +51,15 @@ def safe_environment(values: Mapping[str, str | None]) -> dict[str, Any]:
     pairs = redact_environment(f"{name}={value}" for name, value in values.items() if value)
     safe = named_values(pairs)
     return {name: safe.get(name, value) for name, value in values.items()}
+
+
+def safe_request(request: Request) -> dict[str, Any]:
+    """What was asked for with its secrets removed, as it may be kept."""
+    plain: dict[str, Any] = msgspec.to_builtins(request)
+    plain["environment"] = safe_environment(plain["environment"])
+    for part in ("knobs", "flags"):
+        plain[part] = redact_mapping(plain[part])
+    return plain
 
 
 def safe_launch(launch: Launch) -> Launch:
@@ -82,6 +93,17 @@ def of_the_unit(text: UnitText) -> tuple[Finding, ...]:
         *ends_with_the_login(text),
         *stopped_with_it(text),
     )
+
+
+def not_to_be_written(command: UnitCommand, after: Launch) -> tuple[Finding, ...]:
+    """What keeps the unit from being written so."""
+    try:
+        command.lines(after)
+    except CommandRefused as error:
+        return (Finding(Level.ERROR, "unit-command", error.what, "", error.way_out),)
+    except ExecError as error:
+        return (Finding(Level.ERROR, "unit-command", str(error)),)
+    return ()
 
 
 def edited_beneath(text: UnitText) -> tuple[Finding, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ddtui.control import rights
-from ddtui.control.host_actions import ActionFailed, Rights, UnitActions
+from ddtui.control.host_actions import ActionFailed, RightMissing, Rights, UnitActions
 from ddtui.core.launch import Finding, Level
 
 KEPT = 300.0
@@ -32,6 +32,14 @@ class RightsCheck:
                 found = Rights(unknown=error.what)
             self._known[key] = (now, found)
         return _findings(actions.unit, found)
+
+
+async def check_rights(actions: UnitActions) -> None:
+    """Raises RightMissing for what sudo does not allow, before anything is touched."""
+    found = await actions.rights()
+    if found.missing:
+        what = found.why or f"sudo does not allow what changing {actions.unit} takes"
+        raise RightMissing(what, found.missing, no_sudo=bool(found.why))
 
 
 def _findings(unit: str, found: Rights) -> tuple[Finding, ...]:

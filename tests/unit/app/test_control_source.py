@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import fcntl
 import time
 from pathlib import Path
@@ -136,6 +137,53 @@ async def test_a_newer_change_elsewhere_is_shown_before_one_that_ended_here(tmp_
     assert after.running
     assert not after.here
     assert control.holder == "jonas@laptop"
+
+
+async def test_a_clock_that_was_set_back_hides_no_newer_change(tmp_path: Path) -> None:
+    (tmp_path / "config.toml").write_text("")
+    mine = record("planned", "in force", ending="in force")
+    other = record("planned", "locked", began=BEGAN - 3600)
+    control = source(Controls([other, mine], running=mine), tmp_path)
+    await control.look()
+    shown = control.reconfiguration
+    assert shown is not None
+    assert (shown.id, shown.here) == (other.id, False)
+
+
+async def test_one_that_was_left_here_and_ended_elsewhere_has_ended(tmp_path: Path) -> None:
+    """Its connection was refused; another ddtui has carried it on since."""
+    (tmp_path / "config.toml").write_text("")
+    left = record("planned", "locked")
+    controls = Controls([left], running=left)
+    controls.lock = ""
+    control = source(controls, tmp_path)
+    shown = control.reconfiguration
+    assert shown is not None
+    assert shown.interrupted
+    controls._history = [replace(left, ending="in force", ended=BEGAN + 9)]
+    await control.look()
+    shown = control.reconfiguration
+    assert shown is not None
+    assert (shown.ending, shown.interrupted) == ("in force", False)
+
+
+async def test_the_rollback_that_was_shown_is_the_one_that_is_done(tmp_path: Path) -> None:
+    asked: list[object] = []
+
+    class Rolling(Controls):
+        async def rollback(self, *_: object, plan: object, **__: object) -> ChangeRecord:
+            asked.append(plan)
+            return record("planned", ending="failed")
+
+    (tmp_path / "config.toml").write_text("")
+    control = source(Rolling([]), tmp_path)
+    shown = await control.rollback_plan()
+    control.rollback()
+    await asyncio.sleep(0)
+    await control.close()
+    (plan,) = asked
+    assert isinstance(plan, Plan)
+    assert (plan.before, plan.after) == (shown.before, shown.after)
 
 
 async def test_one_that_ended_here_unfinished_is_left_though_the_host_does_not_answer(
