@@ -95,7 +95,7 @@ _OUTPUT_FOLLOWS = re.compile(
     r"ninja exited with status|[Nn]inja build failed|Error building extension"
     r"|returned non-zero exit status|PTX codegen error|(?:std(?:out|err)|output):\s*$"
 )
-"""In an exception's message: what a compiler or another program printed stands in its next lines."""
+"""In an exception's message: what another program printed stands in its next lines."""
 _OUTPUT_LINES = 500
 _OUTPUT_ENDS = re.compile(
     r"During handling|The above exception|Possible solutions:|Killed|-{3}|={3}"
