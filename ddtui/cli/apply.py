@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -128,14 +128,9 @@ def apply(  # noqa: PLR0913, PLR0917
 
         overrides = Overrides(unit, user_unit)
         if resume:
-            _refuse_beside_resume(
-                **{
-                    "PRESET": preset is not None,
-                    "--set": bool(assignments),
-                    "--dry-run": dry_run,
-                    "--rollback": rollback is not RollbackPolicy.ASK,
-                }
-            )
+            given = {"PRESET": preset is not None, "--set": bool(assignments)}
+            is_other = rollback is not RollbackPolicy.ASK
+            _refuse_beside_resume({**given, "--dry-run": dry_run, "--rollback": is_other})
         request = None if resume else _request(options, host, preset, assignments or [])
 
         async def work(source: Watched, control: Controller) -> ChangeRecord | None:
@@ -160,7 +155,7 @@ def apply(  # noqa: PLR0913, PLR0917
         _run(options, host, overrides, work, as_json=as_json)
 
 
-def _refuse_beside_resume(**given: bool) -> None:
+def _refuse_beside_resume(given: Mapping[str, bool]) -> None:
     """What is carried on was asked for already: nothing may be taken for asked, and left out.
 
     Raises ConfigError.

@@ -28,8 +28,8 @@ class ExitCode(enum.IntEnum):
     REFUSED = 4, "the host refused the login, or its key is unknown or has changed"
     NOT_READY = (
         5,
-        "the host answers, and the engine is not ready or not proved (`status`, `bench`), or no"
-        " unit that runs one is known there",
+        "the host answers, and the engine is not ready or not proved (`status`, `bench`, `apply`"
+        " where nothing is to be changed), or no unit that runs one is known there",
     )
     NOT_A_LOG = 6, "`diagnose`: what was given is empty, no text, or no engine's log"
     BLOCKED = 7, "nothing was touched: a check or a missing right forbids it, or nobody confirmed"

@@ -10,11 +10,16 @@ import sys
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from ddtui.app.live import Watched
 from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.look import collected
 from ddtui.control.controller import Controller
 from ddtui.control.host_actions import Rights, UnitActions
+from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Finding, Level
+from ddtui.core.snapshot import Readiness, ReadinessState, Snapshot
 from tests.unit.cli.conftest import Run
 
 
@@ -106,3 +111,49 @@ def test_sigterm_says_how_to_go_on_as_ctrl_c_does() -> None:
     assert "ddtui apply demo --resume" in rest
     record = json.loads(out)
     assert (record["ending"], record["why"]) == ("", "interrupted")
+
+
+def test_what_is_so_already_and_not_ready_is_no_success(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def loading(source: Watched) -> Snapshot:
+        known = await collected(source)
+        return replace(known, readiness=Readiness(ReadinessState.LOADING_TARGET))
+
+    report = json.loads(run("knobs", "demo", "--json").stdout)
+    budget = next(each for each in report["knobs"] if each["knob"] == "budget")["requested"]
+    monkeypatch.setattr("ddtui.cli.look.collected", loading)
+    asked = ("apply", "demo", "--set", f"budget={budget}", "--yes")
+    plan = told(run, *asked, code=ExitCode.NOT_READY)
+    assert plan["ending"] == "not begun"
+    assert plan["why"].endswith("; the engine is not ready: loading target")
+
+
+@pytest.mark.parametrize(
+    "beside", [("mine",), ("--set", "budget=1"), ("--dry-run",), ("--rollback", "never")]
+)
+def test_nothing_is_left_out_beside_a_resume(
+    run: Run, monkeypatch: pytest.MonkeyPatch, beside: tuple[str, ...]
+) -> None:
+    """A dry run carried the change on, and a preset was passed over."""
+
+    async def resume(*_: object, **__: object) -> ChangeRecord:
+        raise AssertionError("it was carried on")
+
+    monkeypatch.setattr(Controller, "resume", resume)
+    result = run("apply", "demo", "--resume", *beside)
+    assert result.exit_code == ExitCode.USAGE
+    assert "--resume carries on what was asked for already: without " in result.stderr
+
+
+def test_a_change_that_goes_on_elsewhere_is_told_before_anything_is_asked(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def holder(_control: Controller) -> str:
+        return "jonas@laptop since then"
+
+    monkeypatch.setattr(Controller, "holder", holder)
+    result = run("apply", "demo", "--set", "budget=24")
+    assert result.exit_code == ExitCode.LOCKED
+    assert "being changed by jonas@laptop" in result.stderr
+    assert "confirm" not in result.stderr
