@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import enum
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -64,6 +64,15 @@ SetOption = Annotated[
         " text:NAME=VALUE: a flag with this very text.",
     ),
 ]
+PolicyOption = Annotated[
+    RollbackPolicy,
+    typer.Option(
+        "--rollback",
+        metavar="|".join(RollbackPolicy),
+        parser=one_of(RollbackPolicy),
+        help="Roll back a change that fails.",
+    ),
+]
 _Doing = Callable[["Watched", "Controller"], Awaitable["ChangeRecord | None"]]
 _FORBIDDEN = "a check forbids it"
 _UNCONFIRMED = "nobody has confirmed it"
@@ -100,15 +109,7 @@ def apply(  # noqa: PLR0913, PLR0917
     yes: YesOption = False,
     end_orphans: OrphansOption = False,
     wait: WaitOption = True,
-    rollback: Annotated[
-        RollbackPolicy,
-        typer.Option(
-            "--rollback",
-            metavar="|".join(RollbackPolicy),
-            parser=one_of(RollbackPolicy),
-            help="Roll back a change that fails.",
-        ),
-    ] = RollbackPolicy.ASK,
+    rollback: PolicyOption = RollbackPolicy.ASK,
     resume: Annotated[
         bool, typer.Option("--resume", help="Carry on a change that was interrupted.")
     ] = False,
@@ -128,9 +129,8 @@ def apply(  # noqa: PLR0913, PLR0917
 
         overrides = Overrides(unit, user_unit)
         if resume:
-            given = {"PRESET": preset is not None, "--set": bool(assignments)}
-            is_other = rollback is not RollbackPolicy.ASK
-            _refuse_beside_resume({**given, "--dry-run": dry_run, "--rollback": is_other})
+            policed = rollback is not RollbackPolicy.ASK
+            _refuse_beside_resume(preset, assignments, dry_run=dry_run, policed=policed)
         request = None if resume else _request(options, host, preset, assignments or [])
 
         async def work(source: Watched, control: Controller) -> ChangeRecord | None:
@@ -142,8 +142,6 @@ def apply(  # noqa: PLR0913, PLR0917
             plan = await _plan(source, control, request, dry_run=dry_run, as_json=as_json)
             if plan is None:
                 return None
-            if plan.restart_only:
-                say(_start_due(plan))
             if not await confirmed(source, "restart" if plan.restart_only else "apply", yes):
                 raise _NotBegun(_UNCONFIRMED, plan)
             # Kept with the change, so that whoever resumes it does as was wanted here.
@@ -155,11 +153,15 @@ def apply(  # noqa: PLR0913, PLR0917
         _run(options, host, overrides, work, as_json=as_json)
 
 
-def _refuse_beside_resume(given: Mapping[str, bool]) -> None:
+def _refuse_beside_resume(
+    preset: str | None, assignments: list[str] | None, *, dry_run: bool, policed: bool
+) -> None:
     """What is carried on was asked for already: nothing may be taken for asked, and left out.
 
     Raises ConfigError.
     """
+    given = {"PRESET": preset is not None, "--set": bool(assignments)}
+    given |= {"--dry-run": dry_run, "--rollback": policed}
     if names := [name for name, is_given in given.items() if is_given]:
         raise ConfigError.of(
             f"--resume carries on what was asked for already: without {', '.join(names)}"
@@ -187,6 +189,8 @@ async def _plan(
             why, code = f"{why}; {stands}", ExitCode.NOT_READY
         say(clean(why))
         raise _NotBegun(why, plan, code)
+    if plan.restart_only:
+        say(_start_due(plan))
     return plan
 
 
