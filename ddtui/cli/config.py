@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
-import msgspec
 import typer
 
 from ddtui.app.preset_source import presets_for
+from ddtui.cli.arguments import JsonOption
 from ddtui.cli.context import told
 from ddtui.cli.exit_codes import ExitCode
 from ddtui.cli.output import emit, emit_json, say
 from ddtui.cli.screen_options import load_for_screens
 from ddtui.config.edit import write_default
 from ddtui.config.errors import ConfigError, Problem
-from ddtui.config.load import Loaded
-from ddtui.config.model import HostOptions, UiOptions, option_fields
 from ddtui.config.paths import find_config
-from ddtui.core.redact import redact_mapping
 
 app = typer.Typer(
     help="Write, check, find and print the configuration.",
@@ -75,104 +72,16 @@ def validate(context: typer.Context) -> None:
 
 
 @app.command("print")
-def print_(
-    context: typer.Context,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
-) -> None:
-    """Print what is in force and where each value comes from. Shows no secrets."""
+def print_(context: typer.Context, as_json: JsonOption = False) -> None:
+    """Print what is in force and where each value comes from. Shows no secrets.
+
+    Also what `ddtui.toml` in this folder adds, or sets in place of one's own.
+    """
     with told(context) as options:
+        from ddtui.cli.config_report import config_lines, config_report
+
         loaded = options.load()
         if as_json:
-            emit_json(_as_json(loaded))
+            emit_json(config_report(loaded))
         else:
-            emit("\n".join(_as_toml(loaded)))
-
-
-def _shown(name: str, value: Any) -> Any:
-    """A value without secrets: a program's arguments may hold one."""
-    if name == "api_key_command" and value:
-        return [value[0], *(["..."] if len(value) > 1 else [])]
-    return list(value) if isinstance(value, tuple) else value
-
-
-def _as_json(loaded: Loaded) -> dict[str, Any]:
-    def table(options: msgspec.Struct) -> dict[str, Any]:
-        return {name: _shown(name, getattr(options, name)) for name in option_fields(type(options))}
-
-    config = loaded.config
-    return {
-        "file": str(loaded.path.file),
-        "origin": loaded.path.origin,
-        "exists": loaded.exists,
-        "ui": table(config.ui),
-        "keys": {action: list(keys) for action, keys in config.key_map().items()},
-        "hosts": {name: table(options) for name, options in config.hosts.items()},
-        "presets": redact_mapping(config.presets),
-        "sweeps": redact_mapping(config.sweeps),
-    }
-
-
-def _inline(value: Any) -> str:
-    """A value as it stands on one line of TOML."""
-    import tomlkit
-
-    if not isinstance(value, dict):
-        return str(tomlkit.item(value).as_string())
-    inline = tomlkit.inline_table()
-    inline.update(value)
-    return str(inline.as_string())
-
-
-def _as_toml(loaded: Loaded) -> list[str]:
-    import tomlkit
-
-    def origin(*where: str) -> str:
-        line = loaded.lines.get(where)
-        return "file" if line is None else f"line {line}"
-
-    def table(where: tuple[str, ...], options: UiOptions | HostOptions) -> list[tuple[str, str]]:
-        rows = []
-        for name, field in option_fields(type(options)).items():
-            value = getattr(options, name)
-            if value is None:
-                continue
-            source = "default" if value == field.default and not set_here(*where, name) else ""
-            text = _inline(_shown(name, value))
-            rows.append((f"{name} = {text}", source or origin(*where, name)))
-        return rows
-
-    def set_here(*where: str) -> bool:
-        return where in loaded.lines
-
-    config = loaded.config
-    state = "" if loaded.exists else " (there is no such file: defaults)"
-    lines = [f"# {loaded.path.file}{state}, chosen by: {loaded.path.origin}"]
-    blocks: list[tuple[str, list[tuple[str, str]]]] = [("[ui]", table(("ui",), config.ui))]
-    if config.keys:
-        rows = [
-            (
-                f"{tomlkit.key(action).as_string()} = {tomlkit.item(list(keys)).as_string()}",
-                origin("keys", action),
-            )
-            for action, keys in config.key_map().items()
-        ]
-        blocks.append(("[keys]", rows))
-    for name, options in config.hosts.items():
-        header = f"[hosts.{tomlkit.key(name).as_string()}]"
-        blocks.append((header, table(("hosts", name), options)))
-    for kind, tables in (("presets", config.presets), ("sweeps", config.sweeps)):
-        for name, inner in redact_mapping(tables).items():
-            pairs = inner.items() if isinstance(inner, dict) else ()
-            rows = [
-                (f"{tomlkit.key(key).as_string()} = {_inline(value)}", origin(kind, name, key))
-                for key, value in pairs
-            ]
-            blocks.append((f"[{kind}.{tomlkit.key(name).as_string()}]", rows))
-    width = max(len(text) for _, rows in blocks for text, _ in rows)
-    for header, rows in blocks:
-        lines += [
-            "",
-            header,
-            *(f"{text.ljust(min(width, 60))}  # {source}" for text, source in rows),
-        ]
-    return lines
+            emit("\n".join(config_lines(loaded)))

@@ -9,9 +9,11 @@ import msgspec
 
 from ddtui.config.bench_plan_tables import BUILT_IN, DEFAULT, plan_problems, read_plan
 from ddtui.config.errors import ConfigError, did_you_mean
-from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text
-from ddtui.config.presets import PROJECT_FILE
+from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text, source_of
+from ddtui.config.presets import read_project
 from ddtui.core.bench_plan import BenchPlan
+
+BUILT_IN_SOURCE = "built in"
 
 
 class PlanOfSource(msgspec.Struct, frozen=True):
@@ -19,6 +21,7 @@ class PlanOfSource(msgspec.Struct, frozen=True):
 
     plan: BenchPlan
     source: str
+    """The file and line, or BUILT_IN_SOURCE."""
 
 
 def load_plans(loaded: Loaded, folder: Path | None = None) -> dict[str, BenchPlan]:
@@ -32,14 +35,17 @@ def load_plans(loaded: Loaded, folder: Path | None = None) -> dict[str, BenchPla
 
 def plans_with_sources(loaded: Loaded, folder: Path | None = None) -> dict[str, PlanOfSource]:
     """All plans as `load_plans` has them, each with its source. Raises ConfigError."""
-    own = {name: read_plan(name, table) for name, table in loaded.config.bench.items()}
-    layers = [("built in", {DEFAULT: BenchPlan(), **BUILT_IN}), (str(loaded.path.file), own)]
-    project = (Path.cwd() if folder is None else folder) / PROJECT_FILE
-    if project.is_file():
-        layers.append((PROJECT_FILE, read_plans(project)))
-    return {
-        name: PlanOfSource(plan, source) for source, plans in layers for name, plan in plans.items()
-    }
+    found = {DEFAULT: BenchPlan(), **BUILT_IN}
+    plans = {name: PlanOfSource(plan, BUILT_IN_SOURCE) for name, plan in found.items()}
+    project = read_project(loaded, folder)
+    layers = [(loaded.path.file, loaded.config.bench, loaded.lines)]
+    if project is not None:
+        layers.append((project.file, project.tables.get("bench", {}), project.lines))
+    for file, tables, lines in layers:
+        for name, table in tables.items():
+            source = source_of(file, lines, ("bench", name))
+            plans[name] = PlanOfSource(read_plan(name, table), source)
+    return plans
 
 
 def read_plans(file: Path) -> dict[str, BenchPlan]:

@@ -141,6 +141,12 @@ def placed(
     return Problem(message, _words(where), line, file)
 
 
+def source_of(file: Path, lines: Mapping[tuple[str, ...], int], where: tuple[str, ...]) -> str:
+    """The file that sets something, and its line as far as known."""
+    line = lines.get(where)
+    return str(file) if line is None else f"{file}:{line}"
+
+
 def _words(where: tuple[str, ...]) -> str:
     if len(where) == 1:
         return f"[{where[0]}]"

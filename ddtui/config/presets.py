@@ -28,6 +28,14 @@ PROJECT_FILE = "ddtui.toml"
 _PROJECT_TABLES = (*SHARED_CHECKS, "knobs")
 
 
+class Project(msgspec.Struct, frozen=True):
+    """The project's file."""
+
+    file: Path
+    tables: Mapping[str, Any]
+    lines: Mapping[tuple[str, ...], int]
+
+
 class Preset(msgspec.Struct, frozen=True):
     """One preset with where it comes from."""
 
@@ -97,11 +105,9 @@ def load_presets(
         _add(found, tomli.loads(text).get("presets", {}), source, {})
     _add(found, loaded.config.presets, str(loaded.path.file), loaded.lines)
     knobs: dict[str, str] = {}
-    project = (Path.cwd() if folder is None else folder) / PROJECT_FILE
-    if project.is_file() and not _same(project, loaded.path.file):
-        document, lines = _read_project(project)
-        _add(found, document.get("presets", {}), str(project), lines)
-        knobs = read_mapping(document.get("knobs"))
+    if (project := read_project(loaded, folder)) is not None:
+        _add(found, project.tables.get("presets", {}), str(project.file), project.lines)
+        knobs = read_mapping(project.tables.get("knobs"))
     _check_extends(found)
     return Presets(found, knobs)
 
@@ -127,14 +133,21 @@ def _add(
         )
 
 
-def _read_project(file: Path) -> tuple[dict[str, Any], Mapping[tuple[str, ...], int]]:
+def read_project(loaded: Loaded, folder: Path | None = None) -> Project | None:
+    """`ddtui.toml` in `folder`, or in the working folder; None where there is none.
+
+    The configuration itself is not one of its own. Raises ConfigError with every mistake.
+    """
+    file = (Path.cwd() if folder is None else folder) / PROJECT_FILE
+    if not file.is_file() or _same(file, loaded.path.file):
+        return None
     text = read_text(file)
     document = read_document(text, file)
     lines = key_lines(text)
     problems = list(_project_problems(document))
     if problems:
         raise ConfigError([placed(where, message, file, lines) for where, message in problems])
-    return document, lines
+    return Project(file, document, lines)
 
 
 def _project_problems(document: dict[str, Any]) -> list[Found]:

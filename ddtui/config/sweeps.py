@@ -9,9 +9,9 @@ from typing import Any
 import msgspec
 
 from ddtui.config.errors import ConfigError, did_you_mean
-from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text
+from ddtui.config.load import Loaded, key_lines, placed, read_document, read_text, source_of
 from ddtui.config.preset_tables import NAME
-from ddtui.config.presets import PROJECT_FILE
+from ddtui.config.presets import read_project
 from ddtui.config.sweep_tables import read_sweep
 from ddtui.core.sweep import Sweep
 
@@ -30,11 +30,8 @@ def load_sweeps(loaded: Loaded, folder: Path | None = None) -> dict[str, NamedSw
     Raises ConfigError with every mistake.
     """
     found = _named(loaded.config.sweeps, loaded.path.file, loaded.lines)
-    project = (Path.cwd() if folder is None else folder) / PROJECT_FILE
-    if project.is_file():
-        text = read_text(project)
-        tables = read_document(text, project).get("sweeps", {})
-        found |= _named(tables, project, key_lines(text))
+    if (project := read_project(loaded, folder)) is not None:
+        found |= _named(project.tables.get("sweeps", {}), project.file, project.lines)
     return found
 
 
@@ -77,8 +74,7 @@ def _named(tables: Any, file: Path, lines: Mapping[tuple[str, ...], int]) -> dic
     for name, table in tables.items():
         sweep, wrong = read_sweep(("sweeps", name), table)
         problems += [placed(where, message, file, lines) for where, message in wrong]
-        line = lines.get(("sweeps", name))
-        found[name] = NamedSweep(sweep, str(file) if line is None else f"{file}:{line}")
+        found[name] = NamedSweep(sweep, source_of(file, lines, ("sweeps", name)))
     if problems:
         raise ConfigError(problems)
     return found

@@ -80,10 +80,48 @@ def test_print_shows_origins_and_no_secret(run: Run, config_file: Path) -> None:
 def test_print_as_json(run: Run, config_file: Path) -> None:
     result = run("config", "print", "--json")
     printed = json.loads(ok(result))
-    names = ["file", "origin", "exists", "ui", "keys", "hosts", "presets", "sweeps"]
-    assert list(printed) == names
+    tables = ["ui", "keys", "hosts", "presets", "sweeps", "bench", "knobs"]
+    assert list(printed) == ["file", "origin", "exists", "project_file", *tables, "sources"]
+    assert list(printed["sources"]) == tables
+    assert printed["project_file"] is None
+    assert printed["sources"]["ui"] == {
+        **dict.fromkeys(printed["ui"], "default"),
+        "mouse": f"{config_file}:2",
+    }
     assert printed["hosts"]["mine"]["user_unit"] is True
     assert "secret" not in result.stdout
+
+
+def test_print_has_what_the_project_sets_and_what_it_goes_before(
+    run: Run, config_file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    project = tmp_path / "ddtui.toml"
+    project.write_text(
+        "[presets.both]\nbudget = 4\n"
+        '[bench.evening]\ncommand = ["x", "--api-key", "hush"]\n'
+        '[knobs]\nbudget = "my-budget"\n'
+        "[sweeps.s]\nbudget = [4, 8]\n"
+    )
+    text = config_file.read_text()
+    config_file.write_text(text + "[presets.both]\nbudget = 9\n[bench.own]\nrepeats = 2\n")
+    result = run("config", "print")
+    shown = tomli.loads(ok(result))
+    assert shown["presets"] == {"both": {"budget": 4}}
+    assert shown["bench"]["own"] == {"repeats": 2}
+    assert shown["bench"]["evening"]["command"] == ["x", "--api-key", "<redacted>"]
+    assert (shown["knobs"], shown["sweeps"]) == ({"budget": "my-budget"}, {"s": {"budget": [4, 8]}})
+    assert f"budget = 4 # {project}:2" in " ".join(result.stdout.split())
+    printed = json.loads(ok(run("config", "print", "--json")))
+    assert {name: printed[name] for name in ("presets", "bench", "knobs", "sweeps")} == {
+        name: shown[name] for name in ("presets", "bench", "knobs", "sweeps")
+    }
+    assert printed["sources"]["presets"] == {"both": {"budget": f"{project}:2"}}
+    assert printed["sources"]["bench"]["own"]["repeats"].startswith(f"{config_file}:")
+    project.write_text("[presets.both]\nextends = 'none-such'\n")
+    refused = run("config", "print", "--json")
+    assert refused.exit_code == 2
+    assert "there is no preset 'none-such'" in json.loads(refused.stdout)["error"]["why"]
 
 
 def test_hosts_lists_configured_and_built_in_ones(run: Run, config_file: Path) -> None:

@@ -56,8 +56,9 @@ def test_where_a_plan_comes_from(tmp_path: Path) -> None:
     found = plans_with_sources(load(file, {}), tmp_path)
     assert {name: each.source for name, each in found.items()} == {
         **dict.fromkeys(("default", "glance", "throughput"), "built in"),
-        "quick": str(file),
-        **dict.fromkeys(("standard", "mine"), "ddtui.toml"),
+        "quick": f"{file}:1",
+        "standard": f"{tmp_path / 'ddtui.toml'}:2",
+        "mine": f"{tmp_path / 'ddtui.toml'}:1",
     }
 
 
