@@ -40,6 +40,9 @@ STOP_SLACK = 15.0
 """Seconds beyond the unit's own limits in which systemd must have ended it."""
 ASK_AFTER = 3.0
 """Seconds that left-over processes have to end by themselves before anyone is asked."""
+MOST_MISSED = 5
+"""Orders to stop that find another start of a unit that dies again and again, each for the start
+that was seen; the next one is for whatever runs."""
 SAY_AFTER = 2.0
 """Seconds that a proof may take without a word on what it waits for."""
 SAY_STOPPING = 5.0
@@ -103,6 +106,8 @@ class CarryingOut:
         self._end_orphans = end_orphans
         self._released = False
         self._stop_began: float | None = None
+        self._missed = 0
+        """Orders to stop, one after the other, that came when the unit had another invocation."""
         self._say_next = SAY_STOPPING
 
     async def to(self, run: Run, text: str) -> Run:
@@ -143,24 +148,19 @@ class CarryingOut:
 
     async def _stop(self, facts: Facts) -> None:
         self._released = False
-        held = await self._actions.held(facts.control_group, self._watching.port(), ())
-        before = baseline(held, {facts.invocation, *self._journal.invocations})
-        if (earlier := self._journal.baseline) is not None:
-            # GPU memory comes back to where it was before the first stop.
-            before = msgspec.structs.replace(
-                earlier, processes=(*earlier.processes, *before.processes)
-            )
-        await self._journal.remember(baseline=before, stopped=True)
+        if not self._missed:  # else its next start would be over before the order is there
+            await self._note_what_is_held(facts)
         await self._journal.step(Step.STOPPING, stopped_detail(facts))
         self._stop_begins()
         limit = self._stop_limit(facts)
-        ordered = asyncio.create_task(self._actions.systemctl("stop", limit, facts.invocation))
+        meant = facts.invocation if self._missed < MOST_MISSED else ""
+        ordered = asyncio.create_task(self._actions.systemctl("stop", limit, meant))
         try:
             while not ordered.done():
                 await asyncio.wait({ordered}, timeout=SAY_STOPPING)
                 if not ordered.done():
                     self._say_stopping(facts)
-            ordered.result()
+            self._missed = 0 if ordered.result() else self._missed + 1
         except ProgramTimeout:
             self._say_stopping(facts)
         except ActionFailed:
@@ -169,6 +169,17 @@ class CarryingOut:
         finally:
             ordered.cancel()
             await asyncio.gather(ordered, return_exceptions=True)
+
+    async def _note_what_is_held(self, facts: Facts) -> None:
+        """Before a stop: what the unit has, and what others do."""
+        held = await self._actions.held(facts.control_group, self._watching.port(), ())
+        before = baseline(held, {facts.invocation, *self._journal.invocations})
+        if (earlier := self._journal.baseline) is not None:
+            # GPU memory comes back to where it was before the first stop.
+            before = msgspec.structs.replace(
+                earlier, processes=(*earlier.processes, *before.processes)
+            )
+        await self._journal.remember(baseline=before, stopped=True)
 
     def _stop_begins(self) -> float:
         self._stop_began, self._say_next = _time(), SAY_STOPPING
@@ -275,7 +286,7 @@ class CarryingOut:
             ordered.cancel()  # systemd goes on: only the waiting for it ends
             await asyncio.gather(ordered, return_exceptions=True)
 
-    async def _until_begun(self, ordered: asyncio.Task[None], run: Run) -> None:
+    async def _until_begun(self, ordered: asyncio.Task[bool], run: Run) -> None:
         """Return once the start has begun; how it goes on is followed, whatever systemd waits for.
 
         A unit that notifies, or whose ExecStartPost waits for the port, keeps `systemctl start`

@@ -183,16 +183,17 @@ class UnitActions:
 
     async def systemctl(
         self, verb: Verb, limit: float = RELOAD_LIMIT, invocation: str = ""
-    ) -> None:
+    ) -> bool:
         """Run `systemctl VERB`. ProgramTimeout leaves the job going on the host.
 
-        With an `invocation`, nothing is done where the unit is under another one.
+        With an `invocation`, nothing is done where the unit is under another one: then False.
         """
         answer = await self.host.run(
             SYSTEMCTL_RUN, self.scope, self.unit, verb, invocation, timeout=limit
         )
         if answer.status:
             raise self._failure(verb, answer)
+        return not answer.stdout.startswith(b"@other")
 
     async def held(self, control_group: str, port: int, known: Sequence[int]) -> Held:
         """Who holds the port, the GPUs and the unit's control group."""

@@ -77,6 +77,8 @@ class Script:
     """One way of the link."""
     fails: Callable[[tuple[str, ...]], bool] = lambda _: False
     """Whether an engine of this command line dies in the middle of its load."""
+    restarts_after: float | None = None
+    """Seconds after which systemd starts an engine that died again; None: it does not."""
     report_refused: bool = False
     """The server wants a key for its report."""
     adds: tuple[str, ...] = ()
@@ -140,6 +142,7 @@ class Machine:
         self.edited_at = -1e9
         """When the unit file was edited last."""
         self._stopping: asyncio.Task[None] | None = None
+        self._restarting: asyncio.TimerHandle | None = None
         self._events: list[asyncio.TimerHandle] = []
 
     @property
@@ -151,6 +154,7 @@ class Machine:
         """`systemctl start`; `age` as if it had been that long ago."""
         if self.active == "active":
             return
+        self._restart_no_more()
         self.starts += 1
         launch = self._launch()
         self.engine = self.last = Engine(
@@ -182,14 +186,29 @@ class Machine:
 
     def die(self, engine: Engine) -> None:
         """The main process ends by itself."""
-        if self.engine is engine:
-            self.active, self.sub, self.result = "failed", "failed", "exit-code"
-            self._gone()
+        if self.engine is not engine:
+            return
+        self.active, self.sub, self.result = "failed", "failed", "exit-code"
+        self._gone()
+        if (after := self.script.restarts_after) is not None:
+            self.active, self.sub = "activating", "auto-restart"
+            loop = asyncio.get_running_loop()
+            self._restarting = loop.call_later(after, self._restart, self.restarts + 1)
+
+    def _restart(self, restarts: int) -> None:
+        self.start()
+        self.restarts = restarts
+
+    def _restart_no_more(self) -> None:
+        if self._restarting is not None:
+            self._restarting.cancel()
+            self._restarting = None
 
     async def stop(self) -> None:
         """`systemctl stop`: returns when it is down."""
         if self._stopping is None:
             if self.engine is None:
+                self._restart_no_more()
                 self.active, self.sub = "inactive", "dead"
                 return
             self.stops += 1

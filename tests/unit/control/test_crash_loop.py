@@ -1,0 +1,43 @@
+"""A unit whose engine dies at every start, and which systemd starts again at once."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from ddtui.control.carrying_out import MOST_MISSED
+from ddtui.core.launch import Request
+from tests.support.change_world import ChangeWorld
+from tests.support.scripted_machine import Script
+from tests.support.virtual_time import in_virtual_time
+
+BLOCK = "speculative-dflash-block-size"
+
+
+@pytest.mark.parametrize("travel", [0.05, 0.2, 0.4, 1.1])
+def test_it_is_stopped_though_each_look_finds_another_start(travel: float) -> None:
+    """An order to stop is for one start, and on a slow link another one is there when it comes.
+
+    What is asked for does not mend it.
+    """
+
+    async def work() -> None:
+        script = Script(load=2.0, travel=travel, restarts_after=0.1, fails=lambda _: True)
+        world = ChangeWorld(script)
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(1)
+        assert world.machine.engine is not None
+        world.machine.die(world.machine.engine)
+        await asyncio.sleep(20)
+        assert world.machine.restarts > 5
+        control = world.control()
+        async with asyncio.timeout(300):
+            plan = await control.plan(Request(flags={BLOCK: 16}))
+            record = await control.apply(plan, policy="never")
+        assert record.ending == "failed"
+        assert "starting" in [each.step for each in record.steps]
+        assert [each.step for each in record.steps].count("stopping") <= MOST_MISSED + 1
+        feed.cancel()
+
+    in_virtual_time(work())
