@@ -64,7 +64,7 @@ _SAVED_MANAGER = re.compile(
 _COLOUR = re.compile(r"\x1b\[[0-9;]{0,32}[mK]")
 _MONTHS = "JanFebMarAprMayJunJulAugSepOctNovDec"
 _LEVEL_STAMP = re.compile(
-    r"(?:\([\w.-]{1,60} pid=\d{1,9}\) ?)?"
+    r"(?:\([\w.-]{1,60}(?: rank=\d{1,5})? pid=\d{1,9}\) ?)?"
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d:\d\d:\d\d) \["
 )
 _MANAGER = re.compile(r"systemd|(?:\S+/)?init\.scope|user@\d+\.service")

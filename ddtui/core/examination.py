@@ -47,6 +47,10 @@ SERVING = 3
 """Prefill batches, in a log that shows nothing of a start, after which the engine was ready before
 its first line: one may be the engine's own warm-up. A decode line tells as much alone."""
 
+SERVED = 50
+"""Decode batches after a start, without the line that says that it is over, that no warm-up runs:
+that line is missing in the log."""
+
 Scalar = str | int | float | bool | None
 
 _RESULT = re.compile(r"Failed with result '(?!success)")
@@ -121,6 +125,8 @@ class Examination:
         self._batches = 0
         self._joined = False
         """The log begins when the engine was serving already."""
+        self._is_middle_missing = False
+        """What it tells of the start breaks off, and goes on when the engine was serving."""
         self._draining: float | None = None
         self._faults = Faults()
         self._has_ranks = False
@@ -299,11 +305,13 @@ class Examination:
     def _serves(self, batches: int) -> None:
         """Batches were run. Without a start before them, the engine was ready when they began."""
         self._lost = None
-        if self._is_start_seen or self._fired_up is not None or self._decided is not None:
+        if self._fired_up is not None or self._decided is not None:
             return
         self._batches += batches
-        if self._batches >= SERVING:
-            self._joined = True
+        if self._batches >= (SERVED * SERVING if self._is_start_seen else SERVING):
+            self._joined = not self._is_start_seen
+            self._is_middle_missing = self._is_start_seen
+            self._forget_faults()
             self._fired_up = Seen(self.lines, self._stamp, "", "", Place.ENGINE)
             self.revision += 1
 
@@ -437,7 +445,7 @@ class Examination:
             PhaseSpan(stretch.phase.value, stretch.began or None, stretch.ended or None)
             for stretch in timeline.stretches
         ]
-        if timeline.ready_at is not None:
+        if timeline.ready_at is not None or self._is_middle_missing:
             end = self._draining or ended
             spans.append(PhaseSpan(Phase.READY.value, timeline.ready_at or None, end))
         return tuple(spans)

@@ -11,6 +11,8 @@ from ddtui.core.events import ExceptionAlone, Failed, FailureContinued
 FAULTS_KEPT = 200
 LEADS_TO_THE_END = 40
 """Lines before the end in which an exception without a traceback may be its reason."""
+FOLLOWS_THE_END = 3
+"""Lines behind it: of a log that was cut short the traceback is missing in between."""
 
 FailureEvent = Failed | FailureContinued | ExceptionAlone
 
@@ -63,5 +65,9 @@ class Faults:
         return bool(self._alone) and self._alone[-1].ends_in == line
 
     def alone_before(self, line: int) -> tuple[Fault, ...]:
-        """Exceptions without a traceback shortly before a line."""
-        return tuple(fault for fault in self._alone if 0 <= line - fault.number <= LEADS_TO_THE_END)
+        """Exceptions without a traceback shortly before a line, or right behind it."""
+        return tuple(
+            fault
+            for fault in self._alone
+            if -FOLLOWS_THE_END <= line - fault.number <= LEADS_TO_THE_END
+        )

@@ -19,7 +19,8 @@ from ddtui.core.samples import JournalLine
 _SURE = re.compile(
     r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?: [A-Z_]{1,12}\d{1,4}){0,6}\] "
     r"|Traceback \(most recent call last\):|INFO: {5}\S"
-    r"|(?:\([A-Za-z][\w.-]{0,40} pid=\d{1,9}\) )?(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \["
+    r"|(?:\([A-Za-z][\w.-]{0,40}(?: rank=\d{1,5})? pid=\d{1,9}\) )?"
+    r"(?:INFO|WARNING|ERROR) \d\d-\d\d \d\d:\d\d:\d\d \["
     # an engine that refuses its arguments says no more than this
     r"|usage: (?:sglang|launch_server|vllm)\b"
     r"|(?:sglang serve|launch_server\.py|vllm serve): error: "

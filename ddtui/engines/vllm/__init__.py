@@ -32,7 +32,7 @@ from ddtui.engines.sglang.failures import TRACEBACK, Failures, failed
 from ddtui.engines.sglang.flags import flags as read_flags
 
 PREFIX = re.compile(
-    r"(?:\((?P<process>[A-Za-z][\w.-]{0,60}) pid=(?P<pid>\d{1,9})\) ?)?"
+    r"(?:\((?P<process>[A-Za-z][\w.-]{0,60}(?: rank=\d{1,5})?) pid=(?P<pid>\d{1,9})\) ?)?"
     r"(?:(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) \d\d-\d\d \d\d:\d\d:\d\d"
     r" \[[^\]]{1,120}\] ?)?"
 )

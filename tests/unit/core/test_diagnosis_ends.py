@@ -388,3 +388,46 @@ def test_no_output_follows_an_exception_that_does_not_tell_of_any() -> None:
     log.bare('  File "/x"', "RuntimeError: of the engine", *["noise"] * 40)
     found = log.bare("/x/y.cu:8:10: fatal error: cuda_fp8.h: No such file").diagnosed()
     assert (found.cause and found.cause.title) == "RuntimeError: of the engine"
+
+
+def test_the_exception_of_a_traceback_that_was_cut_out_may_stand_right_behind_the_end() -> None:
+    log = Log().starting().bare("[TP0] Scheduler hit an exception:")
+    log.bare("AttributeError: 'Method' object has no attribute 'runner'")
+    found = log.bare("[TP0] Received sigquit from a child process. It usually means").diagnosed()
+    assert found.cause is not None
+    assert found.cause.title == "AttributeError: 'Method' object has no attribute 'runner'"
+
+
+def test_a_warm_up_that_no_server_answers() -> None:
+    log = Log().up()
+    log.lines.pop()
+    log.say(f"Initialization failed. warmup error: {HEADER}", after=3)
+    log.bare('  File "/x"', "ConnectionRefusedError: [Errno 111] Connection refused")
+    log.bare("During handling of the above exception, another exception occurred:", HEADER)
+    pool = "HTTPConnectionPool(host='127.0.0.1', port=30000)"
+    log.bare('  File "/x"', f"requests.exceptions.ConnectionError: {pool}: Max retries exceeded")
+    assert cause_id(log.diagnosed()) == "warmup-refused"
+
+
+def test_a_client_that_waits_for_the_server_in_the_same_log_says_nothing_of_it() -> None:
+    pool = "HTTPConnectionPool(host='localhost', port=30000): Max retries exceeded with url: /v1"
+    log = Log().up().bare(HEADER, '  File "/x"', f"requests.exceptions.ConnectionError: {pool}")
+    found = log.diagnosed()
+    assert (found.ready, found.failed) == (True, False)
+
+
+# ---- logs whose middle is missing --------------------------------------------------------------
+
+
+def test_many_batches_tell_that_an_engine_came_up_where_its_log_does_not() -> None:
+    log = Log().starting().say("Load weight begin. avail mem=90.00 GB", after=1)
+    for _ in range(49):
+        log.say(DECODE, "TP0", after=1)
+    assert not log.diagnosed().ready
+    found = log.say(DECODE, "TP0", after=1).diagnosed()
+    assert (found.ready, found.failed, found.decode.count) == (True, False, 50)
+    assert [(phase.name, phase.end) for phase in found.phases][-2:] == [
+        ("loading target", None),
+        ("ready", None),
+    ]
+    assert cause_id(log.crash("RuntimeError: of the engine").diagnosed()) == UNRECOGNIZED

@@ -174,3 +174,16 @@ tokens/s, Avg generation throughput: 0.0 tokens/s, Running: 0 reqs, Waiting: 0 r
     ]
     assert (found.decode.count, found.decode.median_tokens_per_second) == (1, 90.5)
     assert found.decode.median_acceptance_length == 3.25
+
+
+def test_vllms_processes_with_their_ranks() -> None:
+    text = """\
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522] WorkerProc hit an exception.
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522] Traceback (most recent call last):
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522]   File "/x/moe.py", line 143, in f
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522]     return states.view(shape)
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522] RuntimeError: shape is invalid
+ERROR 07-15 08:54:44 [core.py:586] EngineCore failed to start."""
+    found = diagnose(journal(text), engine=VLLM)
+    assert found.cause is not None
+    assert (found.failed, found.cause.title) == (True, "RuntimeError: shape is invalid")
