@@ -178,11 +178,11 @@ tokens/s, Avg generation throughput: 0.0 tokens/s, Running: 0 reqs, Waiting: 0 r
 
 def test_vllms_processes_with_their_ranks() -> None:
     text = """\
-(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522] WorkerProc hit an exception.
-(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522] Traceback (most recent call last):
-(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522]   File "/x/moe.py", line 143, in f
-(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522]     return states.view(shape)
-(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:522] RuntimeError: shape is invalid
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:5] WorkerProc hit an exception.
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:5] Traceback (most recent call last):
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:5]   File "/x/moe.py", line 143, in f
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:5]     return states.view(shape)
+(VllmWorker rank=0 pid=281) ERROR 07-15 08:54:44 [executor.py:5] RuntimeError: shape is invalid
 ERROR 07-15 08:54:44 [core.py:586] EngineCore failed to start."""
     found = diagnose(journal(text), engine=VLLM)
     assert found.cause is not None
