@@ -81,7 +81,7 @@ class RunnersQueue:
         return await asyncio.to_thread(around.queue.end, failed, who=around.runner, at=at)
 
     async def give_back(self, experiment: Experiment, why: str) -> None:
-        """Make it pending again, in its place."""
+        """Make it pending again, as the next one."""
         around, at = self._around, self._around.watching.clock()
         await asyncio.to_thread(
             around.queue.give_back, experiment.id, who=around.runner, at=at, detail=why

@@ -290,11 +290,23 @@ class Experiments:
         return new
 
     def give_back(self, experiment_id: str, *, who: str, at: float, detail: str = "") -> Experiment:
-        """Make a RUNNING experiment pending again, in its place. Raises Stale as `step` does."""
+        """Make a RUNNING experiment pending again, before all that waits.
+
+        It may be loaded, and some of it measured: whatever came first would undo that. Raises Stale
+        as `step` does.
+        """
         with self._writing("give back an experiment") as connection:
             now = locked(connection, experiment_id, _RUNNING, runner=who)
+            first = places_for(
+                connection, now.host, now.simulated, Place("first"), without=experiment_id
+            )[0]
             new = msgspec.structs.replace(
-                now, state=ExperimentState.PENDING, step="", runner="", began=None
+                now,
+                state=ExperimentState.PENDING,
+                step="",
+                runner="",
+                began=None,
+                position=first,
             )
             save(connection, new)
             write_events(connection, [QueueEvent(experiment_id, at, who, "given back", detail)])

@@ -74,6 +74,28 @@ def test_it_stops_cleanly_and_is_carried_on(told: Told, step: str) -> None:
     assert world.cells == [(16, 1), (16, 4)]
 
 
+def test_what_is_added_while_one_is_measured_does_not_come_before_it(told: Told) -> None:
+    """Else it would be loaded once more after that, and its whole cell measured twice."""
+
+    async def story(world: RunWorld) -> None:
+        world.add("a", PLAN)
+        world.add("b", PLAN, block=16)
+        runner, loop = world.runner(), asyncio.get_running_loop()
+
+        def meanwhile() -> None:
+            world.add("c", PLAN, block=12)
+            loop.call_later(1.0, runner.ask_to_stop)
+
+        when(world, at("cell", number=3), meanwhile)
+        assert (await runner.run()).stopped
+        world.heed = lambda _: None
+        await world.runner().run()
+
+    world = told(story)
+    assert world.cells == [(8, 1), (8, 4), (16, 1), (16, 4), (12, 1), (12, 4)]
+    assert world.machine.starts == 3
+
+
 def test_a_wish_in_the_store_stops_it(told: Told) -> None:
     async def story(world: RunWorld) -> None:
         world.add("a", PLAN)

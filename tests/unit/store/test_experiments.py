@@ -272,6 +272,24 @@ def test_the_next_pending_one_is_taken_up(store: Store) -> None:
     assert again.attempts == 2
 
 
+def test_what_is_given_back_is_next_whatever_was_added_meanwhile(store: Store) -> None:
+    """It may be loaded, and measured in part: another one before it would undo both."""
+    kept = store.experiments
+    kept.put([experiment("a"), experiment("b")])
+    first = claim(store)
+    assert first is not None
+    kept.end(msgspec.structs.replace(first, state=ExperimentState.DONE), who="runner", at=6.0)
+    assert claim(store) is not None
+    kept.put([experiment("c")])
+    kept.put([experiment("d")], Place("first"))
+    kept.give_back("b", who="runner", at=7.0)
+    order = [each.id for each in kept.queue("ct200", simulated=False)]
+    assert order == ["b", "d", "c", "a"]
+    again = claim(store)
+    assert again is not None
+    assert again.id == "b"
+
+
 def test_a_paused_queue_gives_nothing(store: Store) -> None:
     store.experiments.put([experiment("a")])
     store.experiments.change_settings("ct200", simulated=False, paused=True)
