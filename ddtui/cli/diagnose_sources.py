@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import re
 from collections.abc import Iterable, Iterator
@@ -45,6 +46,8 @@ OLD_LINES = 5_000
 PATIENCE = 20.0
 QUIET = 2.0
 """Seconds without a line after which what a follower had to say at first is complete."""
+LISTENED = 30.0
+"""Seconds after which a follower that never falls quiet is listened to no more."""
 KERNEL_LINES = 200
 _REVERSED = 3
 """Steps back in time, without one forward, after which a log stands upside down."""
@@ -246,11 +249,18 @@ async def _recent(host: Host, scope: str, name: str, most: int) -> list[bytes]:
 
 
 async def _all(host: Host, program: Program, *arguments: str) -> list[bytes]:
-    """What a program prints, until it ends or falls quiet."""
+    """What a program prints, until it ends or falls quiet.
+
+    One that follows a unit which dies again and again never falls quiet.
+    """
     entries: list[bytes] = []
+    now = asyncio.get_running_loop().time
     async with host.stream(program, *arguments) as stream, lines_of(stream) as lines:
+        until = now() + LISTENED
         while batch := await lines.batch(PATIENCE if not entries else QUIET):
             entries += batch
+            if now() > until:
+                break
     return entries
 
 
