@@ -2,8 +2,8 @@
 
 Lines are read in a stream, so that a log may be larger than memory. The formats of journalctl's
 text output are those of its `--output=` (journalctl(1)): short, short-precise, short-iso(-precise),
-short-full, short-unix, short-monotonic, short-delta and with-unit. Times without a zone are taken
-as UTC, those without a year as of the last twelve months.
+short-full, short-unix, short-monotonic, short-delta and with-unit; export is read too. Times
+without a zone are taken as UTC, those without a year as of the last twelve months.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import IO, cast
 
 import msgspec
 
+from ddtui.collect import journal_export
 from ddtui.collect.journal_entries import JournalReader
 from ddtui.core.journal_text import split_message
 from ddtui.core.log_wrapping import Wrapping
@@ -82,7 +83,7 @@ _MAGIC = (
 
 _OTHER_FORMATS = {
     "json-pretty": re.compile(r"[\[{]$"),
-    "export": re.compile("__CURSOR="),
+    "export, behind other lines": re.compile("__CURSOR="),
     "json-sse": re.compile(r"data: \{"),
     "json-seq": re.compile("\x1e"),
     "verbose": re.compile(r"\S.{9,60} \[s=[0-9a-f]{32};i="),
@@ -183,6 +184,9 @@ class SavedLog:
                 raise NotALog(f"its compressed data is {self.cut}", "copy it once more, whole")
             if not head:
                 raise NotALog("it is empty")
+        if head.startswith(journal_export.FIRST):
+            yield from journal_export.entries(head, self._read)
+            return
         decoder = _decoder_for(head)
         pending = ""
         is_cut = False

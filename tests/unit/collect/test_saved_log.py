@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ddtui.collect.journal_export import entries
 from ddtui.collect.saved_log import LONGEST_LINE, NotALog, SavedLog
 from ddtui.core.samples import JournalLine
 from ddtui.ui.log_files import write_new
@@ -198,7 +199,6 @@ def test_other_encodings() -> None:
         (bytes(range(256)) * 40, "no text"),
         (b"\x7fELF\x02\x01\x01" + b"\0" * 500, "no text"),
         (b'{\n  "MESSAGE" : "x"\n}\n', "json-pretty"),
-        (b"__CURSOR=s=1\nMESSAGE=x\n", "export"),
         (b'data: {"MESSAGE":"x"}\n\n', "json-sse"),
         (b'\x1e{"MESSAGE":"x","__CURSOR":"s=1"}\n', "json-seq"),
         (b"Mon 2026-11-30 01:01:54.274072 UTC [s=" + b"2" * 32 + b";i=b7]\n    M=x\n", "verbose"),
@@ -208,6 +208,56 @@ def test_other_encodings() -> None:
 def test_what_is_no_log_is_refused(data: bytes, said: str) -> None:
     with pytest.raises(NotALog, match=said):
         texts(data)
+
+
+def exported(*messages: bytes, unit: str = "llm.service", size: int | None = None) -> bytes:
+    """Entries in journalctl's export format: values that are no plain line have their length."""
+    data = b""
+    for n, message in enumerate(messages):
+        binary = any(byte < 32 and byte != 9 for byte in message)
+        length = (len(message) if size is None else size).to_bytes(8, "little")
+        told = b"MESSAGE\n" + length + message if binary else b"MESSAGE=" + message
+        data += f"__CURSOR=s=1;i={n}\n__REALTIME_TIMESTAMP=17959900{n:02}000000\n".encode()
+        data += f"_SYSTEMD_UNIT={unit}\n_PID=7\n".encode() + told + b"\n\n"
+    return data
+
+
+def test_the_export_format_of_journalctl() -> None:
+    bar = b"Loading: 50%|# | 1/2 [00:01<00:01, 1it/s]\rLoading: 100%|##| 2/2 [00:02<00:00, 1it/s]"
+    lines, log = read(exported(MESSAGE.encode(), bar, b"a\n\nb=c\n__CURSOR=x", b"\xff\x01\xfe"))
+    assert [line.text for line in lines] == [
+        MESSAGE,
+        "Loading: 50%|# | 1/2 [00:01<00:01, 1it/s]",
+        "Loading: 100%|##| 2/2 [00:02<00:00, 1it/s]",
+        *["a", "b=c", "__CURSOR=x"],
+        *texts(json.dumps({"MESSAGE": [255, 1, 254], "__CURSOR": "y"})),
+    ]
+    assert {line.pid for line in lines} == {7}
+    assert [line.stamp for line in lines][:2] == [1_795_990_000.0, 1_795_990_001.0]
+    assert log.lines_read == 4
+
+
+@pytest.mark.parametrize("cut", range(1, 60))
+def test_an_export_that_is_cut_off_is_read_as_far_as_it_goes(cut: int) -> None:
+    data = exported(MESSAGE.encode(), b"x\ry" * 40)
+    lines = texts(data[:-cut])
+    assert lines[:1] == [MESSAGE]
+    assert all(set(line) <= {"x", "y"} for line in lines[1:])
+
+
+def test_a_length_that_is_not_true_takes_no_memory_and_no_time() -> None:
+    for size in (1 << 60, 0, 3):
+        assert texts(exported(MESSAGE.encode(), b"x\ry", size=size))[:1] == [MESSAGE]
+
+
+@given(st.binary(max_size=200), st.integers(1, 40))
+def test_no_bytes_break_the_export_format(data: bytes, piece: int) -> None:
+    whole = b"__CURSOR=s=1\n" + data
+    pieces = [whole[n : n + piece] for n in range(0, len(whole), piece)]
+    rest = iter(pieces[1:])
+    told = [*entries(pieces[0], lambda: next(rest, b""))]
+    assert told == [*entries(whole, lambda: b"")]
+    assert all(isinstance(json.loads(each), dict) for each in told)
 
 
 def test_a_line_without_an_end_takes_no_memory() -> None:
