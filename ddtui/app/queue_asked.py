@@ -8,7 +8,8 @@ from pathlib import Path
 import msgspec
 
 from ddtui.app.preset_source import presets_for
-from ddtui.bench.prompts import placed
+from ddtui.bench.errors import BadPrompts
+from ddtui.bench.prompts import load_prompts, placed
 from ddtui.config.assignments import parse_assignments
 from ddtui.config.bench_plans import find_plan, load_plans, only_plan
 from ddtui.config.errors import ConfigError, did_you_mean
@@ -16,6 +17,7 @@ from ddtui.config.load import Loaded
 from ddtui.config.presets import merged
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, Match, Place
+from ddtui.core.generation import Prompt
 from ddtui.core.knobs import knob_name
 from ddtui.core.launch import Request, Value
 from ddtui.core.sweep import POLICIES, Sweep, policy_name
@@ -39,6 +41,18 @@ def plan_of(loaded: Loaded, sweep: Sweep) -> BenchPlan:
     if sweep.repeats is None:
         return plan
     return msgspec.structs.replace(plan, repeats=sweep.repeats, name="")
+
+
+def prompts_of(plan: BenchPlan) -> tuple[Prompt, ...]:
+    """What a plan asks: that it can be read is known before anything is done. Raises ConfigError.
+
+    Nothing where an external program asks.
+    """
+    try:
+        return () if plan.command else load_prompts(plan.prompts)
+    except BadPrompts as error:
+        remedy = f"; {error.remedy}" if error.remedy else ""
+        raise ConfigError.of(f"{error}{remedy}", where=f"bench plan {plan.name}".strip()) from error
 
 
 def place_of(

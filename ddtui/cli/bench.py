@@ -62,10 +62,11 @@ def _plan(options: Options, name: str | None, coding: bool | None) -> BenchPlan:
     """The plan that was asked for. Raises ConfigError."""
     import msgspec
 
-    from ddtui.app.queue_asked import plan_named
+    from ddtui.app.queue_asked import plan_named, prompts_of
     from ddtui.core.bench_plan import BenchPlan
 
     found = plan_named(options.load(), name) or BenchPlan()
+    prompts_of(found)
     return found if coding is None else msgspec.structs.replace(found, coding=coding)
 
 

@@ -182,21 +182,27 @@ def failure_of(error: BaseException, *, debug: bool = False) -> VerbFailed:
 
 
 def _failure_of_stored(error: BaseException, *, debug: bool) -> VerbFailed:
-    from ddtui.experiments.queue_rules import NoSuchExperiment, QueueProblem
+    from ddtui.experiments.queue_rules import NoSuchExperiment, QueueProblem, UnusablePlan
     from ddtui.store import StoreError
 
     if isinstance(error, StoreError):
-        return VerbFailed(f"{error.what}: {error.why}", error.remedy)
+        return VerbFailed(f"{error.what}: {error.why}", _as_a_line(error.remedy))
     if isinstance(error, QueueProblem):
-        unknown = isinstance(error, NoSuchExperiment)
-        return VerbFailed(error.what, error.remedy, ExitCode.USAGE if unknown else ExitCode.BLOCKED)
+        wrong = isinstance(error, NoSuchExperiment | UnusablePlan)
+        code = ExitCode.USAGE if wrong else ExitCode.BLOCKED
+        return VerbFailed(error.what, _as_a_line(error.remedy), code)
     remedy = ""
     if not debug:
         from ddtui.cli.logs import log_unexpected
 
         where = log_unexpected(error)
-        remedy = f"This is a fault in ddtui. {where}--debug shows where it happened."
+        remedy = f"this is a fault in ddtui:  {where}--debug shows where it happened."
     return VerbFailed(f"{type(error).__name__}: {error}", remedy)
+
+
+def _as_a_line(sentence: str) -> str:
+    """What stands after a full stop elsewhere, for a line of its own."""
+    return sentence[:1].lower() + sentence[1:]
 
 
 def _untouched(error: Exception) -> ExitCode:

@@ -70,6 +70,15 @@ class _Opened(msgspec.Struct, frozen=True):
     loaded: Loaded
 
 
+class Changed(msgspec.Struct, frozen=True):
+    """An experiment that a verb was about."""
+
+    what: str
+    """What was done with it, as its log says: `added`, `moved`, ...; or `unchanged`."""
+    experiment: Experiment
+    """As it is now."""
+
+
 @app.callback(invoke_without_command=True)
 def queue(context: typer.Context, host: HostArgument) -> None:
     """Add, edit, reorder and annotate experiments of a host."""
@@ -187,7 +196,8 @@ def add(  # noqa: PLR0913, PLR0917
             draft = opened.queue.draft(request, measure_by, **fields)
         else:
             draft = opened.queue.draft_like(old.id, request, measure_by, **fields)
-        _tell(opened, opened.queue.add([draft], place), said, as_json=as_json)
+        added = opened.queue.add([draft], place)
+        _tell(opened, [Changed("added", each) for each in added], said, as_json=as_json)
 
 
 # The verb's options are its parameters.
@@ -239,7 +249,7 @@ def edit(  # noqa: PLR0913, PLR0917
             note=note,
             match=found,
         )
-        _tell(opened, [new], said, as_json=as_json)
+        _tell(opened, [Changed("edited", new)], said, as_json=as_json)
 
 
 @app.command()
@@ -259,25 +269,25 @@ def move(
         place = place_of(first=first, last=last, before=before, after=after)
         if place is None:
             raise ConfigError.of("say where: --first, --last, --before ID or --after ID")
-        _tell(opened, [opened.queue.move(word, place)], as_json=as_json)
+        _tell(opened, [Changed("moved", opened.queue.move(word, place))], as_json=as_json)
 
 
 @app.command()
 def hold(context: typer.Context, words: IdsArgument, as_json: JsonOption = False) -> None:
     """Have experiments passed over until they are released."""
-    _each(context, words, lambda queue, word: queue.hold(word), as_json=as_json)
+    _each(context, words, "held", lambda queue, word: queue.hold(word), as_json=as_json)
 
 
 @app.command()
 def release(context: typer.Context, words: IdsArgument, as_json: JsonOption = False) -> None:
     """Have held experiments taken up again in their turn."""
-    _each(context, words, lambda queue, word: queue.release(word), as_json=as_json)
+    _each(context, words, "released", lambda queue, word: queue.release(word), as_json=as_json)
 
 
 @app.command()
 def cancel(context: typer.Context, words: IdsArgument, as_json: JsonOption = False) -> None:
     """End experiments; the runner ends one that runs at its next step."""
-    _each(context, words, lambda queue, word: queue.cancel(word), as_json=as_json)
+    _each(context, words, "cancelled", lambda queue, word: queue.cancel(word), as_json=as_json)
 
 
 @app.command()
@@ -291,7 +301,7 @@ def retry(
     from ddtui.app.queue_asked import place_of
 
     place = place_of(first=first)
-    _each(context, words, lambda queue, word: queue.retry(word, place), as_json=as_json)
+    _each(context, words, "retried", lambda queue, word: queue.retry(word, place), as_json=as_json)
 
 
 @app.command()
@@ -304,7 +314,8 @@ def clear(
 ) -> None:
     """Take ended ones off the list; measurements are kept."""
     with _opened(context) as opened:
-        _tell(opened, opened.queue.clear(words or None), as_json=as_json)
+        cleared = opened.queue.clear(words or None)
+        _tell(opened, [Changed("cleared", each) for each in cleared], as_json=as_json)
 
 
 @app.command()
@@ -322,7 +333,7 @@ def note(
         if text is None and hypothesis is None:
             raise ConfigError.of("give the note's text, or a --hypothesis")
         new = opened.queue.annotate(word, hypothesis=hypothesis, note=text)
-        _tell(opened, [new], as_json=as_json)
+        _tell(opened, [Changed("annotated", new)], as_json=as_json)
 
 
 @app.command()
@@ -366,7 +377,8 @@ def leave(
 
     def change(queue: Queue) -> QueueSettings:
         if which not in choices:
-            raise ConfigError.of(f"got {which[:80]!r}; expected one of: {', '.join(choices)}")
+            expected = f"expected one of: {', '.join(choices)}"
+            raise ConfigError.of(f"got {which[:80]!r}; {expected}", where="leave")
         return queue.leave(choices[which])
 
     _settings(context, change, as_json=as_json)
@@ -375,17 +387,19 @@ def leave(
 def _each(
     context: typer.Context,
     words: Sequence[str],
+    what: str,
     do: Callable[[Queue, str], Experiment],
     *,
     as_json: bool,
 ) -> None:
     """Do something to several experiments. All are found before the first one is changed."""
     with _opened(context) as opened:
-        ids = list(dict.fromkeys(opened.queue.find(word).id for word in words))
-        done: list[Experiment] = []
+        found = {each.id: each for each in map(opened.queue.find, words)}
+        done: list[Changed] = []
         try:
-            for each in ids:
-                done.append(do(opened.queue, each))
+            for each, before in found.items():
+                new = do(opened.queue, each)
+                done.append(Changed("unchanged" if new == before else what, new))
         finally:
             if done:
                 _tell(opened, done, as_json=as_json)
@@ -405,18 +419,19 @@ def _settings(
 
 
 def _tell(
-    opened: _Opened, changed: Sequence[Experiment], said: Sequence[str] = (), *, as_json: bool
+    opened: _Opened, changed: Sequence[Changed], said: Sequence[str] = (), *, as_json: bool
 ) -> None:
     """What was changed on standard output, and what to look out for beside it."""
     from ddtui.cli.queue_beside import beside
     from ddtui.cli.queue_report import changed_lines, experiment_reports
 
-    there, more = opened.queue.listed(), beside(opened.queue, opened.store, changed)
+    experiments = [each.experiment for each in changed]
+    there, more = opened.queue.listed(), beside(opened.queue, opened.store, experiments)
     if as_json:
-        emit_json(experiment_reports(changed, there, more))
+        emit_json(experiment_reports(experiments, there, more))
     elif changed:
         emit("\n".join(changed_lines(changed, there, more)))
     else:
-        say("nothing to change")
+        say(f"nothing of {clean(opened.target.name)} has ended that could be cleared")
     for each in said:
         say(f"warning: {clean(each)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -23,6 +23,9 @@ from ddtui.core.local_time import moment
 from ddtui.core.redact import safe_text
 from ddtui.core.text import clean as cut
 from ddtui.experiments.naming import own_options, short_id, shown, value_text
+
+if TYPE_CHECKING:
+    from ddtui.cli.queue import Changed
 
 _COLOURS = {
     ExperimentState.RUNNING: "cyan",
@@ -192,13 +195,16 @@ def _go_on(host: str) -> str:
 
 
 def changed_lines(
-    experiments: Sequence[Experiment], queue: Sequence[Experiment], beside: Beside
+    changed: Sequence[Changed], queue: Sequence[Experiment], beside: Beside
 ) -> Iterator[str]:
-    """A line for each experiment that was changed: what it is now, and where."""
+    """A line for each experiment that was changed: what was done, what it is now, and where."""
     there = places(queue)
-    for each in map(shown, experiments):
+    for one in changed:
+        each = shown(one.experiment)
+        what = "to be cancelled" if each.cancel and one.what == "cancelled" else one.what
         place = f", place {there[each.id]}" if each.id in there and each.state in WAITING else ""
-        yield f"{short_id(each.id)} {clean(each.title)}: {state_text(each, beside)}{place}"
+        name = f"{short_id(each.id)} {clean(each.title)}"
+        yield f"{what}: {name}: {state_text(each, beside)}{place}"
         if each.match is not None:
             yield f"       {clean(match_text(each.match))}"
 

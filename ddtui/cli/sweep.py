@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from ddtui.app.reaching import Overrides
     from ddtui.app.sweep_asked import SweepOptions
     from ddtui.app.sweep_work import Asked
-    from ddtui.core.bench_plan import BenchPlan
-    from ddtui.core.generation import Prompt
     from ddtui.experiments.worked import Worked
 
 
@@ -102,27 +100,14 @@ def _refuse(why: str) -> NoReturn:
 
 
 def _asked(options: Options, words: list[str], over: SweepOptions, *, reuse: bool) -> Asked:
-    from ddtui.app.queue_asked import plan_of
+    from ddtui.app.queue_asked import plan_of, prompts_of
     from ddtui.app.sweep_asked import sweep_asked, with_options
     from ddtui.app.sweep_work import Asked
 
     loaded = options.load()
     wanted = with_options(sweep_asked(loaded, words), over)
     plan = plan_of(loaded, wanted)
-    return Asked(loaded=loaded, sweep=wanted, plan=plan, prompts=_prompts(plan), reuse=reuse)
-
-
-def _prompts(plan: BenchPlan) -> tuple[Prompt, ...]:
-    """What the plan asks: that it can be read is known before anything is queued."""
-    from ddtui.bench.errors import BadPrompts
-    from ddtui.bench.prompts import load_prompts
-    from ddtui.config.errors import ConfigError
-
-    try:
-        return () if plan.command else load_prompts(plan.prompts)
-    except BadPrompts as error:
-        remedy = f"; {error.remedy}" if error.remedy else ""
-        raise ConfigError.of(f"{error}{remedy}", where=f"bench plan {plan.name}".strip()) from error
+    return Asked(loaded=loaded, sweep=wanted, plan=plan, prompts=prompts_of(plan), reuse=reuse)
 
 
 async def _worked(

@@ -110,7 +110,7 @@ class Queue:
             count = f"{len(there)} wait or run" if there else "nothing waits or runs"
             raise NoSuchExperiment(
                 f"the queue of {self.host} has no place {clean(word, 40)}: {count}",
-                "See `list`",
+                f"`ddtui queue {self.host}` lists what is there",
             )
         remedy = f"Give an id of `list`, its first {SHORTEST_PREFIX} or more characters, or a place"
         if plain.isascii() and plain.isdigit():  # it may be an id's beginning

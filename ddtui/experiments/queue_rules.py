@@ -46,11 +46,17 @@ class NoSuchExperiment(QueueProblem):
     """No experiment, or more than one, is meant by a word."""
 
 
+class UnusablePlan(QueueProblem):
+    """A bench plan asks for something that cannot be read."""
+
+
 def refused(stale: Stale, verb: str) -> QueueProblem:
     """What to say where an experiment is no longer what it must be for a verb."""
     name = short_id(stale.id)
     if stale.now is None:
-        return QueueProblem(f"cannot {verb} {name}: {stale}", "See `list`")
+        return QueueProblem(
+            f"cannot {verb} {name}: {stale}", "`ddtui queue HOST` lists what is there"
+        )
     state = stale.now.state
     what = f"cannot {verb} {name} ({stale.now.title}): it is {state}"
     return QueueProblem(what, _REMEDIES[state])
@@ -83,12 +89,12 @@ def checked_request(request: Request) -> Request:
 
 
 def check_plans(plans: Iterable[BenchPlan]) -> None:
-    """Be sure that what is to be asked can be read. Reads files; raises QueueProblem."""
+    """Be sure that what is to be asked can be read. Reads files; raises UnusablePlan."""
     for prompts in dict.fromkeys(each.prompts for each in plans if not each.command):
         try:
             load_prompts(prompts)
         except BadPrompts as error:
-            raise QueueProblem(str(error), error.remedy[:1].upper() + error.remedy[1:]) from error
+            raise UnusablePlan(str(error), error.remedy[:1].upper() + error.remedy[1:]) from error
 
 
 def names_of(over: Request | None) -> Iterable[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -56,9 +57,9 @@ def test_prompts_of_a_file_are_read_before_they_are_queued(
     prompts = tmp_path / "own.jsonl"
     prompts.write_text('{"prompt": "one"}\n{"promt": "two"}\n')
     refused = run("queue", "demo", "add", "--set", "budget=8", "--plan", "own")
-    assert refused.exit_code == ExitCode.BLOCKED
+    assert refused.exit_code == ExitCode.USAGE
     assert "own.jsonl:2: is no prompt" in refused.stderr
-    assert 'Write {"prompt": "..."}' in refused.stderr
+    assert 'write {"prompt": "..."}' in refused.stderr
     assert queue("list")["experiments"] == []
     prompts.write_text('{"prompt": "one"}\n')
     (added,) = queue("add", "--set", "budget=8", "--plan", "own")
@@ -66,8 +67,42 @@ def test_prompts_of_a_file_are_read_before_they_are_queued(
     prompts.unlink()
     for words in (("add", "--like", "1"), ("edit", "1", "--plan", "own")):
         refused = run("queue", "demo", *words)
-        assert refused.exit_code == ExitCode.BLOCKED
+        assert refused.exit_code == ExitCode.USAGE
         assert "own.jsonl' cannot be read: No such file" in refused.stderr
+
+
+def test_prompts_that_cannot_be_read_have_one_status(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own.toml").write_text('[bench.own]\nprompts = "own.jsonl"\n')
+    for words in (("queue", "demo", "add", "--set", "budget=8"), ("sweep", "demo", "budget=8")):
+        refused = run(*words, "--plan", "own.toml")
+        assert (refused.exit_code, refused.stdout) == (ExitCode.USAGE, "")
+    refused = run("bench", "demo", "--plan", "own.toml")
+    assert refused.exit_code == ExitCode.USAGE
+    assert "own.jsonl' cannot be read" in refused.stderr
+
+
+def test_each_verb_says_first_what_it_has_done(run: Run) -> None:
+    words = [
+        (("add", "--set", "budget=8"), "added"),
+        (("edit", "1", "--set", "budget=9"), "edited"),
+        (("move", "1", "--last"), "moved"),
+        (("hold", "1"), "held"),
+        (("hold", "1"), "unchanged"),
+        (("release", "1"), "released"),
+        (("note", "1", "text"), "annotated"),
+        (("cancel", "1"), "cancelled"),
+        (("clear",), "cleared"),
+    ]
+    for verb, what in words:
+        done = run("queue", "demo", *verb)
+        assert done.exit_code == 0, done.stderr
+        assert re.fullmatch(rf"{what}: [0-9a-f]{{8}} budget \d: \w+(, place 1)?\n", done.stdout)
+    nothing = run("queue", "demo", "clear")
+    assert (nothing.exit_code, nothing.stdout) == (0, "")
+    assert nothing.stderr == "nothing of demo has ended that could be cleared\n"
 
 
 def test_a_queue_from_its_begin_to_its_end(run: Run, queue: Any, store: Store) -> None:

@@ -153,7 +153,7 @@ def test_a_database_that_is_never_freed_ends_the_run_and_loses_nothing(
         ran = run("run", "demo")
         assert ran.exit_code == 1
         assert "has kept it locked for" in ran.stderr
-        assert "End the process that holds it" in ran.stderr
+        assert "end the process that holds it" in ran.stderr
     assert "pending: 1" in run("run", "demo", "--status").stdout
     assert run("run", "demo").exit_code == 0
 
