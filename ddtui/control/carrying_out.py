@@ -26,6 +26,7 @@ from ddtui.control.proof import (
 )
 from ddtui.control.reconfiguration import Action, Follower, Limits, Run, Step, View, decide
 from ddtui.control.unit_command import DROP_IN_NAME
+from ddtui.core.cause_of_failure import Cause
 from ddtui.core.clock import Clock
 from ddtui.core.engine import Engine
 from ddtui.core.launch import Change, Launch
@@ -106,6 +107,8 @@ class CarryingOut:
         self._end_orphans = end_orphans
         self._released = False
         self._stop_began: float | None = None
+        self._causes: dict[str, Cause] = {}
+        """Why starts have failed, by their invocation: systemd may have begun the next one."""
         self._missed = 0
         """Orders to stop, one after the other, that came when the unit had another invocation."""
         self._say_next = SAY_STOPPING
@@ -326,6 +329,14 @@ class CarryingOut:
             return Failure(BY_HAND, started=True, remedy=AFTER_A_STOP, by_hand=True)
         return Failure(why, started=run.started)
 
+    def cause(self, run: Run) -> Cause | None:
+        """Why the start that was followed has failed, as far as that is known."""
+        snapshot = self._watching.snapshot()
+        unit, found = snapshot.unit, snapshot.diagnosis
+        if unit is not None and unit.invocation == run.invocation and found is not None:
+            self._causes[run.invocation] = found
+        return self._causes.get(run.invocation, found)
+
     async def _follow(self, run: Run, note: str) -> bool:
         """Follow the start until it is proved (True) or the unit must be looked at again."""
         watching = self._watching
@@ -335,10 +346,13 @@ class CarryingOut:
         while True:
             self._lock.check()
             view, words = follower.judge(watching.snapshot())
+            self.cause(run)
             if view is View.READY:
                 break
             if view is View.LOOK:
-                await asyncio.sleep(LOOK_AGAIN)  # what follows from it may be under way
+                for _ in range(round(LOOK_AGAIN / SNAPSHOT_AGAIN)):
+                    await asyncio.sleep(SNAPSHOT_AGAIN)  # what follows from it may be under way
+                    self.cause(run)
                 return False
             if view is View.FAILED:
                 raise Failure(words, started=True)

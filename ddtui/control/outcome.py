@@ -219,7 +219,7 @@ class Outcome:
         if not failure.started or failure.by_hand:
             return {"title": why} | ({"remedy": failure.remedy} if failure.remedy else {})
         await asyncio.sleep(DIAGNOSIS_DELAY)
-        found = self._watching.snapshot().diagnosis
+        found = self._work.cause(self._journal.run or Run("", "", ""))
         return {"title": why} if found is None else msgspec.to_builtins(found) | {"seen": why}
 
 

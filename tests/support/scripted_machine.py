@@ -79,6 +79,8 @@ class Script:
     """Whether an engine of this command line dies in the middle of its load."""
     restarts_after: float | None = None
     """Seconds after which systemd starts an engine that died again; None: it does not."""
+    says: dict[int, str] = field(default_factory=dict)
+    """What an engine that fails says as it begins, by the number of its start."""
     report_refused: bool = False
     """The server wants a key for its report."""
     adds: tuple[str, ...] = ()
@@ -256,6 +258,8 @@ class Machine:
         found: list[AnySample] = [UnitSample(at, "systemctl", status)]
         if engine is not None:
             due = [text for share, text in LOG if share <= self.progress]
+            if engine.number in self.script.says:
+                due.insert(0, self.script.says[engine.number])
             lines = tuple(
                 JournalLine(at, f"[2026-11-29 17:00:00] {text}", engine.invocation, engine.pid)
                 for text in due[engine.said :]

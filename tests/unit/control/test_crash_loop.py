@@ -41,3 +41,28 @@ def test_it_is_stopped_though_each_look_finds_another_start(travel: float) -> No
         feed.cancel()
 
     in_virtual_time(work())
+
+
+def test_the_cause_is_that_of_the_start_that_was_followed() -> None:
+    """Systemd has begun the next one, which dies of something else, before anybody looks."""
+
+    async def work() -> None:
+        script = Script(load=2.0, restarts_after=0.5, fails=lambda argv: argv[-1] == "16")
+        world = ChangeWorld(script)
+        script.says = {
+            2: "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 448.00 MiB.",
+            3: "OSError: [Errno 98] error while attempting to bind on address ('127.0.0.1', 30000):"
+            " address already in use",
+        }
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(12)
+        control = world.control()
+        plan = await control.plan(Request(flags={BLOCK: 16}))
+        record = await control.apply(plan, policy="never")
+        assert record.ending == "failed"
+        assert world.machine.starts >= 3
+        assert record.cause is not None
+        assert "memory" in record.cause["title"]
+        feed.cancel()
+
+    in_virtual_time(work())
