@@ -253,8 +253,15 @@ def _title(signature: Signature, fault: Fault | None) -> str:
     """A general signature's title says with the exception's own words what it was this time."""
     if not signature.tells_message or fault is None or fault.wrapper:
         return signature.title
-    words = fault.message
-    return f"{signature.title}: {words[:_WORDS_LENGTH]}{'...' if words[_WORDS_LENGTH:] else ''}"
+    return f"{signature.title}: {_whole_words(fault.message, _WORDS_LENGTH)}"
+
+
+def _whole_words(text: str, most: int) -> str:
+    """A text of at most `most` characters, cut between two words where there is a gap."""
+    if len(text) <= most:
+        return text
+    begin, gap, _ = text[:most].rpartition(" ")
+    return f"{begin if gap and len(begin) > most // 2 else text[: most - 1]}".rstrip(" ,;:") + "…"
 
 
 def _unrecognized(fault: Fault, case: Case) -> Cause:
@@ -263,7 +270,7 @@ def _unrecognized(fault: Fault, case: Case) -> Cause:
         title = f"{title} {fault.more[0].strip()}"
     return Cause(
         UNRECOGNIZED,
-        shown(title),
+        _whole_words(safe_text(title.strip(), len(title)), _EVIDENCE_LENGTH),
         _evidence(fault.message, *fault.more, *case.manager[-1:]),
         "No signature is known for this. The traceback above this line in the log says where it"
         " happened; search the engine's issues for its text.",

@@ -283,7 +283,16 @@ def test_a_general_signature_says_with_the_exceptions_words_what_it_was() -> Non
     assert found.cause.title.endswith(": ModuleNotFoundError: No module named 'deep_ep'")
     long = Log().starting().crash("ImportError: cannot import name 'x' " + "y" * 400).diagnosed()
     assert long.cause is not None
-    assert long.cause.title.endswith("...")
+    assert long.cause.title.endswith("y…")
+    words = "cannot import name 'deterministic' from 'sgl_kernel' " * 8
+    whole = Log().starting().crash(f"ImportError: {words}").diagnosed().cause
+    assert whole is not None
+    assert whole.title.endswith("…")
+    assert whole.title.removesuffix("…").split()[-1] in words.split()
+    unknown = Log().starting().crash("OddError: " + "seven blue words " * 60).diagnosed().cause
+    assert unknown is not None
+    assert unknown.id == "unrecognized"
+    assert unknown.title.removesuffix("…").split()[-1] in {"seven", "blue", "words"}
     assert len(long.cause.title) < 300
 
 
