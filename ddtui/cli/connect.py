@@ -18,7 +18,7 @@ from ddtui.config.errors import ConfigError
 from ddtui.config.hosts import HostTarget, Reach, find_host, known_hosts
 from ddtui.config.load import Loaded
 from ddtui.config.themes import theme_fault
-from ddtui.core.garbage import leave_to_quiet_moments, set_apart
+from ddtui.core.garbage import set_apart
 from ddtui.demo.scenarios import SCENARIOS
 
 if TYPE_CHECKING:
@@ -158,7 +158,6 @@ def _load_ui() -> None:
     import ddtui.ui.app  # noqa: F401
 
     set_apart()  # modules stay for good
-    leave_to_quiet_moments()
 
 
 async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> Left:

@@ -14,7 +14,6 @@ from textual.worker import Worker
 
 from ddtui.config.hosts import HostTarget
 from ddtui.core.clock import Clock, system_clock
-from ddtui.core.garbage import collect_if_due
 from ddtui.core.log_buffer import LogBuffer
 from ddtui.core.samples import LinkState
 from ddtui.core.snapshot import ReadinessState, Snapshot
@@ -50,8 +49,6 @@ from ddtui.ui.widgets.log_tail import TAIL
 
 CHECK_INTERVAL = 0.25
 """Seconds between two looks for what must be painted at once: a change of state."""
-COLLECT_INTERVAL = 0.5
-"""Seconds between two looks at whether garbage is due, and without a key before it is collected."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _HINTED = (
     *("app.reconnect", "app.log", "app.decide", "presets.edit"),
@@ -176,7 +173,6 @@ class DdtuiApp(App[object], inherit_bindings=False):
         self.paint()
         self.set_interval(self.settings.paint_interval, self.paint)
         self.set_interval(CHECK_INTERVAL, self._check)
-        self.set_interval(COLLECT_INTERVAL, self._collect)
 
     async def on_unmount(self) -> None:
         loop = asyncio.get_running_loop()
@@ -223,11 +219,6 @@ class DdtuiApp(App[object], inherit_bindings=False):
     def on_typing_refused(self) -> None:
         """Keep what was meant for a line that did not come up from acting as keys."""
         self._aftermath.asked(self._last_typed, word=True)
-
-    def _collect(self) -> None:
-        """Garbage, while nobody types: a key would wait for it."""
-        if not self.typing and self._key_clock() - self._last_typed > COLLECT_INTERVAL:
-            collect_if_due()
 
     # ---- painting ---------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import argparse
 import sys
 
 from ddtui.core.clock import system_clock
-from ddtui.core.garbage import leave_to_quiet_moments, set_apart
+from ddtui.core.garbage import set_apart
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.source import LiveSource, UiSettings
 from tests.ui.feed import FeedSource
@@ -43,7 +43,6 @@ def main() -> int:
         clock=system_clock if arguments.moving or fed else lambda: NOW,
     )
     set_apart()  # as `ddtui connect` does
-    leave_to_quiet_moments()
     app.run()
     return app.return_code or 0
 

@@ -8,15 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from ddtui.core.garbage import all_set_apart, collect_if_due, leave_to_quiet_moments, set_apart
+from ddtui.core.garbage import all_set_apart, set_apart
 
 
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
-    threshold = gc.get_threshold()
     gc.unfreeze()
     yield
-    gc.set_threshold(*threshold)
     gc.unfreeze()
 
 
@@ -33,11 +31,6 @@ def old_garbage() -> weakref.ref[Loop]:
     gc.collect(1)
     gc.collect(1)
     return weakref.ref(loop)
-
-
-def middle_collections(number: int) -> None:
-    for _ in range(number):
-        gc.collect(1)
 
 
 @pytest.mark.parametrize("before", [False, True])
@@ -59,25 +52,3 @@ def test_garbage_is_collected_before_the_rest_is_set_apart() -> None:
     garbage = old_garbage()
     set_apart()
     assert garbage() is None
-
-
-def test_a_full_collection_waits_for_a_quiet_moment_and_until_it_is_due() -> None:
-    gc.collect()
-    leave_to_quiet_moments()
-    garbage = old_garbage()
-    collect_if_due()
-    assert garbage() is not None
-    middle_collections(12)
-    made = [[] for _ in range(20_000)]  # type: ignore[var-annotated]  # Python makes none by itself
-    assert garbage() is not None
-    collect_if_due()
-    assert garbage() is None
-    assert made
-
-
-def test_where_it_is_python_s_own_nothing_is_collected_by_hand() -> None:
-    gc.collect()
-    garbage = old_garbage()
-    middle_collections(12)
-    collect_if_due()
-    assert garbage() is not None
