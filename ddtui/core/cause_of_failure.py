@@ -157,7 +157,8 @@ def _first_root(case: Case) -> Fault | None:
     """The first failure that is none of the reports of other failures."""
     roots = [fault for fault in case.faults if not fault.wrapper and not fault.is_report]
     if not roots and case.alone:
-        return case.alone[-1]
+        before = [fault for fault in case.alone if fault.number <= case.end.number]
+        return before[-1] if before else case.alone[0]
     if not roots:
         # What it follows from may stand before the log's beginning: better than nothing.
         told = {seen.number for each in case.sightings for seen in each.all()}

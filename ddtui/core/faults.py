@@ -11,8 +11,8 @@ from ddtui.core.events import ExceptionAlone, Failed, FailureContinued
 FAULTS_KEPT = 200
 LEADS_TO_THE_END = 40
 """Lines before the end in which an exception without a traceback may be its reason."""
-FOLLOWS_THE_END = 3
-"""Lines behind it: of a log that was cut short the traceback is missing in between."""
+FOLLOWS_THE_END = 40
+"""Lines behind it: in a log that was shortened or wrapped, the traceback is not seen as one."""
 
 FailureEvent = Failed | FailureContinued | ExceptionAlone
 

@@ -236,7 +236,10 @@ def _server_arguments(line: Message) -> Iterable[AnyEvent]:
 
 
 def _limits(line: Message) -> Iterable[AnyEvent]:
-    return (Configured(stamp=line.stamp, rank=line.rank, values=read_pairs(line.text)),)
+    values = read_pairs(line.text)
+    if "DP" in line.rank:
+        values.pop("max_running_requests", None)  # its part of what the arguments say
+    return (Configured(stamp=line.stamp, rank=line.rank, values=values),)
 
 
 def _timings(line: Message) -> Iterable[AnyEvent]:

@@ -440,3 +440,20 @@ def test_many_batches_tell_that_an_engine_came_up_where_its_log_does_not() -> No
         ("ready", None),
     ]
     assert cause_id(log.crash("RuntimeError: of the engine").diagnosed()) == UNRECOGNIZED
+
+
+def test_a_memory_fault_that_amds_runtime_reports_is_the_root_of_the_abort() -> None:
+    log = Log().up().bare("Memory access fault by GPU node-4 (Agent handle: 0x2) on address 0x7e.")
+    found = log.bare("Fatal Python error: Aborted").say(SIGQUIT, after=1).diagnosed()
+    assert cause_id(found) == "illegal-memory-access"
+
+
+def test_of_exceptions_without_tracebacks_the_last_before_the_end_or_the_first_behind_it() -> None:
+    def lines(*texts: str) -> str:
+        found = Log().starting().bare(*texts).diagnosed()
+        return found.cause.title if found.cause is not None else ""
+
+    assert lines("OSError: a", "OSError: b", SIGQUIT, "OSError: c", "OSError: d") == "OSError: b"
+    assert lines(SIGQUIT, *["noise"] * 20, "OSError: c", "OSError: d") == "OSError: c"
+    told = lines(SIGQUIT, "RuntimeError: sglang subprocess exited with code -9 before it was ready")
+    assert told.startswith("The log does not say")

@@ -96,3 +96,17 @@ def test_no_number_in_a_real_line_makes_the_reader_fail(line: str, data: st.Data
     places = [at for at, char in enumerate(line) if char.isdigit()]
     at = data.draw(st.sampled_from(places))
     read(line[:at] + data.draw(NUMBERS) + line[at + 1 :])
+
+
+@pytest.mark.parametrize(("rank", "limit"), [("TP0", 16), ("DP1 TP1 EP1", 256)])
+def test_the_part_of_a_rank_does_not_stand_for_the_limit_of_all(rank: str, limit: int) -> None:
+    told = read(
+        "[2026-10-01 10:00:01] server_args={'dp_size': 16, 'max_running_requests': 256}",
+        f"[2026-10-01 10:00:02 {rank}] max_total_num_tokens=9, max_running_requests=16, "
+        "context_len=4",
+    )
+    config: dict[str, object] = {}
+    for event in told:
+        if isinstance(event, Configured):
+            config.update(event.values)
+    assert (config["max_running_requests"], config["context_len"]) == (limit, 4)
