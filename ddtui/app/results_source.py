@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -15,10 +16,14 @@ from ddtui.ui.results_source import Asked, Found
 from ddtui.ui.source import ControlProblem
 
 if TYPE_CHECKING:
+    from ddtui.core.experiment import Experiment
     from ddtui.core.measurement import Owner
+    from ddtui.experiments.presence import Holder
     from ddtui.experiments.results import ResultsView
     from ddtui.experiments.results_files import Form
     from ddtui.store import Store
+
+log = logging.getLogger(__name__)
 
 
 class StoredResults:
@@ -41,7 +46,9 @@ class StoredResults:
         self._under_way: list[Owner] = []
         """Who measured by hand when the results were read last."""
         self._interrupted = 0
-        """How many of them were killed since; the store has no word of that."""
+        """How many of them were killed since, and runners; the store has no word of that."""
+        self._runner: Holder | None = None
+        """Who ran the queue when it was looked at last."""
 
     async def version(self) -> int:
         """See ResultsSource."""
@@ -83,6 +90,9 @@ class StoredResults:
         self._interrupted += len(self._under_way) - len(alive)
         self._under_way = alive
         try:
+            runner = _runner_of(self._host, simulated=self._simulated)
+            self._interrupted += self._runner is not None and runner != self._runner
+            self._runner = runner
             store = self._opened()
             version = store.experiments.version(self._host, simulated=self._simulated)
             return version + self._interrupted
@@ -99,7 +109,11 @@ class StoredResults:
         try:
             store = self._opened()
             queue = store.experiments.queue(host, simulated=simulated, cleared=True)
-            found = as_they_ended(store.measurements.of_host(host, simulated=simulated), queue)
+            found = as_they_ended(
+                store.measurements.of_host(host, simulated=simulated),
+                queue,
+                left=left_of(host, queue, simulated=simulated),
+            )
             self._under_way = [each.owner for each in found if each.owner is not None]
             view = results_view(
                 host,
@@ -117,6 +131,28 @@ class StoredResults:
             raise problem_of(error) from error
         newest = sorted(queue, key=lambda each: each.created, reverse=True)
         return Found(view, tuple(dict.fromkeys(each.sweep for each in newest if each.sweep)))
+
+
+def left_of(host: str, queue: Sequence[Experiment], *, simulated: bool) -> frozenset[str]:
+    """Ids of a queue's experiments whose runner is gone; none where that is not known."""
+    from ddtui.core.experiment import ExperimentState
+    from ddtui.experiments.interrupted import left_behind
+    from ddtui.store import StoreError
+
+    if not any(each.state is ExperimentState.RUNNING for each in queue):
+        return frozenset()
+    try:
+        return left_behind(queue, _runner_of(host, simulated=simulated))
+    except StoreError as error:
+        log.info("who runs the experiments of %s is not known: %s", host, error)
+        return frozenset()
+
+
+def _runner_of(host: str, *, simulated: bool) -> Holder | None:
+    """Who runs a host's experiments from this machine. Raises StoreError."""
+    from ddtui.experiments.presence import holder_of, presence_file
+
+    return holder_of(presence_file(host, simulated=simulated))
 
 
 @asynccontextmanager

@@ -10,7 +10,8 @@ import msgspec
 from ddtui.app.queue_results import result_of
 from ddtui.cli.output import say
 from ddtui.core.experiment import Experiment, ExperimentState
-from ddtui.experiments.presence import Holder, holder_of, presence_file
+from ddtui.experiments.interrupted import left_behind
+from ddtui.experiments.presence import holder_of, presence_file
 from ddtui.store.errors import StoreError
 from ddtui.ui.queue_source import Result
 
@@ -49,11 +50,4 @@ def _left(queue: Queue, listed: Sequence[Experiment]) -> frozenset[str]:
         return frozenset()
     # Read once more: a runner may have begun, or ended, since the list was read.
     now = {each.id: each for each in queue.listed(cleared=True)}
-    return frozenset(
-        each.id for each in running if now.get(each.id) == each and not _is_run(each, holder)
-    )
-
-
-def _is_run(experiment: Experiment, holder: Holder | None) -> bool:
-    """Whether its runner is the one that is there, not a `ddtui bench` that keeps others away."""
-    return holder is not None and experiment.runner.startswith(f"{holder.who} ")
+    return left_behind((each for each in running if now.get(each.id) == each), holder)

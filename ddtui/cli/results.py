@@ -97,6 +97,7 @@ def results(
 def _stored(
     options: Options, host: str, baseline: str, sweep: str, concurrency: int | None
 ) -> ResultsView:
+    from ddtui.app.results_source import left_of
     from ddtui.cli.nothing_stored import refuse_unknown
     from ddtui.config.hosts import Reach, find_host
     from ddtui.experiments.interrupted import as_they_ended
@@ -112,7 +113,7 @@ def _stored(
         queue = store.experiments.queue(target.name, simulated=simulated, cleared=True)
         view = results_view(
             target.name,
-            as_they_ended(measured, queue),
+            as_they_ended(measured, queue, left=left_of(target.name, queue, simulated=simulated)),
             queue,
             settings=store.experiments.settings(target.name, simulated=simulated),
             baseline=baseline,

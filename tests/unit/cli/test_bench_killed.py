@@ -1,4 +1,4 @@
-"""A `ddtui bench` that was killed: its measurement is told as interrupted, with its cells."""
+"""A bench or a runner that was killed: its measurement is told as interrupted, with its cells."""
 
 from __future__ import annotations
 
@@ -10,7 +10,13 @@ from collections.abc import Iterator
 import pytest
 
 from ddtui.app.results_source import StoredResults
-from ddtui.experiments.interrupted import CAUSE
+from ddtui.core.bench_plan import BenchPlan
+from ddtui.core.experiment import Experiment
+from ddtui.core.launch import Request
+from ddtui.core.measurement import Cell, Measurement, Spread
+from ddtui.experiments.interrupted import CAUSE, LEFT
+from ddtui.experiments.presence import presence_file, present
+from ddtui.store import Store
 from ddtui.ui.results_source import Asked
 from tests.unit.cli.conftest import Run
 
@@ -64,4 +70,34 @@ async def test_results_tell_it_as_interrupted(run: Run, bench: subprocess.Popen[
     (row,) = (await source.read(Asked())).view.rows
     assert (row.state, row.cause) == ("partial", CAUSE)
     assert await source.version() == before + 1
+    await source.close()
+
+
+async def test_results_tell_what_a_killed_runner_has_left(run: Run) -> None:
+    """As the queue's list does; the next runner carries it on."""
+    store = Store.open()
+    store.experiments.put([Experiment(id="e" * 32, host="demo", simulated=True, title="mine",
+                                      request=Request())])  # fmt: skip
+    taken = store.experiments.claim("demo", simulated=True, who="ada@desk 1", at=1.0)
+    assert taken is not None
+    store.experiments.step(taken.id, "measuring", who="ada@desk 1", at=2.0, measurement="m" * 32)
+    store.measurements.put(
+        Measurement(id="m" * 32, host="demo", simulated=True, unit="llm.service", title="mine",
+                    configuration="c", plan=BenchPlan(concurrency=(1, 4)), began=2.0,
+                    experiment=taken.id,
+                    cells=(Cell(concurrency=1, requests=4, user_rate=Spread(50.0, 49.0, 51.0)),),
+        )
+    )  # fmt: skip
+    store.close()
+    source = StoredResults("demo", simulated=True)
+
+    with present(presence_file("demo", simulated=True), "ada@desk", 1.0):
+        before = await source.version()
+        (row,) = (await source.read(Asked())).view.rows
+        assert (row.state, row_of(run)[0]) == ("running", "running")
+
+    assert await source.version() == before + 1  # so that the screen reads anew
+    (row,) = (await source.read(Asked())).view.rows
+    assert (row.state, row.cause) == ("partial", LEFT)
+    assert row_of(run) == ("partial", LEFT, 1)
     await source.close()
