@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Container, Iterable, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import Literal
@@ -9,10 +10,11 @@ from typing import Literal
 import msgspec
 
 from ddtui.core.measurement import Spread
-from ddtui.experiments.insights import runs_of
+from ddtui.experiments.insights import Run, runs_of
 from ddtui.experiments.intervals import usable
 from ddtui.experiments.knob_values import in_words, numeric, others, value_of, value_order
 from ddtui.experiments.results import ResultsView, Row
+from ddtui.experiments.wording import gpus_in_words
 
 MOST_KNOBS = 4
 """Knobs that get charts of their own, those with most values first."""
@@ -132,16 +134,20 @@ def knob_chart(view: ResultsView, knob: str, metric: Metric) -> Chart | None:
     numbers = [numeric(value) for value in values]
     categories = () if all(each is not None for each in numbers) else tuple(values)
     several_works = len({run.work for run, _ in runs}) > 1
+    labels = [
+        "; ".join(filter(None, (run.label, run.work if several_works else ""))) or view.host
+        for run, _ in runs
+    ]
     series = [
         Series(
-            "; ".join(filter(None, (run.label, run.work if several_works else ""))) or view.host,
+            _told_apart(label, run, several=labels.count(label) > 1),
             tuple(
                 _point(_place(value_of(row.knobs, knob), categories), figure, row.title)
                 for row, figure in found
             ),
             _holes([value_of(row.knobs, knob) for row, _ in found], values),
         )
-        for run, found in runs
+        for label, (run, found) in zip(labels, runs, strict=True)
     ]
     shown = _most_first(series)
     label, unit = METRICS[metric]
@@ -158,6 +164,16 @@ def knob_chart(view: ResultsView, knob: str, metric: Metric) -> Chart | None:
         left_out=len(series) - len(shown),
         missing=_missing_beside(view, knob, metric, [row for _, found in runs for row, _ in found]),
     )
+
+
+def _told_apart(label: str, run: Run, *, several: bool) -> str:
+    """A line's label; one that another line has too is told by its prompts and GPUs."""
+    measured = run.rows[-1].newest
+    if not several or measured is None:
+        return label
+    told = measured.provenance
+    prompts = f"prompts {told.prompts_hash}" if told.prompts_hash else ""
+    return "; ".join(filter(None, (label, prompts, gpus_in_words(told.gpus))))
 
 
 def heat_map(view: ResultsView, x: str, y: str) -> HeatMap | None:
@@ -232,7 +248,7 @@ def _slices(view: ResultsView, x: str, y: str) -> list[_Slice]:
         if row.user_rate is None:
             continue
         beside = others(row.knobs, y, [name for name, _ in others(row.knobs, x, free)])
-        each = found.setdefault((row.work, beside), _Slice(beside, row.work, [], {}))
+        each = found.setdefault((row.work, row.kind, beside), _Slice(beside, row.work, [], {}))
         each.rows.append(row)
         place = (value_of(row.knobs, x), value_of(row.knobs, y))
         if place not in each.fields or _rate(each.fields[place]) < _rate(row):
@@ -262,9 +278,13 @@ def _rate(row: Row) -> float:
 
 
 def pareto(view: ResultsView) -> Chart | None:
-    """tok/s per user against tok/s in total, a line a configuration over its concurrencies."""
+    """tok/s per user against tok/s in total, a line a configuration over its concurrencies.
+
+    All of one work, that of the baseline: what answers less is no better for being faster.
+    """
     series = []
-    for row in view.rows:
+    rows, others_work = _of_one_kind(view)
+    for row in rows:
         points = []
         for cell in row.cells:
             user, total = usable(cell.user_rate), usable(cell.total_rate)
@@ -287,12 +307,27 @@ def pareto(view: ResultsView) -> Chart | None:
         simulated=view.simulated,
         left_out=len(series) - len(shown),
         front=front,
-        missing=_missing({"no figures of both": _without(view, {each.label for each in series})}),
+        missing=_missing(
+            {
+                "no figures of both": _without(rows, {each.label for each in series}),
+                "of other work, or other GPUs": others_work,
+            }
+        ),
     )
 
 
-def _without(view: ResultsView, drawn: Container[str]) -> list[Row]:
-    return [row for row in view.rows if row.title not in drawn]
+def _of_one_kind(view: ResultsView) -> tuple[list[Row], list[Row]]:
+    """The rows that are of the baseline's kind, or without one of the most frequent; the others."""
+    kinds = Counter(row.kind for row in view.rows if row.cells)
+    kind = next((row.kind for row in view.rows if row.is_baseline), None)
+    if kind is None and kinds:
+        kind = kinds.most_common(1)[0][0]
+    rows = [row for row in view.rows if not row.cells or row.kind == kind]
+    return rows, [row for row in view.rows if row.cells and row.kind != kind]
+
+
+def _without(rows: Sequence[Row], drawn: Container[str]) -> list[Row]:
+    return [row for row in rows if row.title not in drawn]
 
 
 def _missing_beside(view: ResultsView, knob: str, metric: Metric, drawn: Sequence[Row]) -> str:
@@ -300,7 +335,7 @@ def _missing_beside(view: ResultsView, knob: str, metric: Metric, drawn: Sequenc
 
     def place(row: Row) -> tuple[object, ...]:
         value = value_of(row.knobs, knob)
-        return (row.work, others(row.knobs, knob, view.varying), value)
+        return (row.work, row.kind, others(row.knobs, knob, view.varying), value)
 
     inside, places = {id(row) for row in drawn}, {place(row) for row in drawn}
     rows = [row for row in view.rows if id(row) not in inside]

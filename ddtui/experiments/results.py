@@ -96,6 +96,7 @@ def results_view(
         experiments=tuple(queue),
         several_units=len({each.unit for each in safe}) > 1,
         differences=launches,
+        gpus=_only_gpus(safe),
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
@@ -118,6 +119,11 @@ def results_view(
 
 def _usable(found: Iterable[Measurement]) -> list[Measurement]:
     return [each for each in found if each.state in _USABLE and (each.cells or each.coding)]
+
+
+def _only_gpus(found: Iterable[Measurement]) -> tuple[str, ...]:
+    known = {each.provenance.gpus for each in found if each.provenance.gpus}
+    return next(iter(known)) if len(known) == 1 else ()
 
 
 def _all_rows(

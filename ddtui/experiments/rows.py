@@ -55,6 +55,8 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     knobs: dict[str, str] = {}
     work: str = ""
     """What it was asked to do, in words."""
+    kind: tuple[object, ...] = ()
+    """Of the work, to the last prompt, and of the GPUs: where it differs nothing is compared."""
     cells: tuple[Cell, ...] = ()
     """All concurrencies, the repeats of all that counts pooled."""
     cell: Cell | None = None
@@ -144,6 +146,8 @@ class Circumstances(msgspec.Struct, frozen=True):
     """Whether commands have to name the unit."""
     differences: dict[str, LaunchDifferences] = {}
     """By unit: in what the launches differ that were measured on it."""
+    gpus: tuple[str, ...] = ()
+    """Those that all was measured on, as far as that is known; empty where there were several."""
 
 
 def measured_row(group: Group, around: Circumstances) -> Row:
@@ -167,6 +171,7 @@ def measured_row(group: Group, around: Circumstances) -> Row:
         simulated=newest.simulated,
         knobs=newest.knobs,
         work=work_in_words(newest.plan),
+        kind=(*work_of(newest), newest.provenance.gpus or around.gpus),
         cells=group.cells,
         cell=cell,
         step_time=None if cell is None else step_time(cell),
