@@ -85,7 +85,6 @@ def results_view(
     of_host = tuple(groups), tuple(queue)
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
-    failed = _failed(safe, queue if sweep else None)
     margins = _margins(groups, reference, at := _concurrency(groups, reference, concurrency))
     around = Circumstances(
         host=host,
@@ -100,8 +99,9 @@ def results_view(
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
-    told = told_apart([*good, *failed_rows(around, failed)], varying)
-    good, ordered = told[: len(good)], _ordered(told, varying)
+    failed = failed_rows(around, _failed(safe, queue if sweep else None))
+    told = told_apart([*good, *failed], varying)
+    good, ordered = told[: len(good)], tuple(_ordered(told, varying))
     return ResultsView(
         host=host,
         simulated=simulated or any(x.simulated for x in safe) or any(x.simulated for x in queue),
@@ -109,7 +109,7 @@ def results_view(
         baseline=next((row.title for row in ordered if row.is_baseline), ""),
         margin=margins[at],
         margins=margins,
-        rows=tuple(ordered),
+        rows=ordered,
         varying=varying,
         notes=notes_on(ordered, varying, margins[at], at, _all_rows(around, *of_host, good)),
         waiting=sum(each.state not in ENDED for each in queue),
