@@ -99,8 +99,7 @@ def results_view(
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
-    failed = failed_rows(around, _failed(safe, queue if sweep else None))
-    told = told_apart([*good, *failed], varying)
+    told = told_apart([*good, *failed_rows(around, _failed(safe, queue, sweep))], varying)
     good, ordered = told[: len(good)], tuple(_ordered(told, varying))
     return ResultsView(
         host=host,
@@ -139,11 +138,11 @@ def _all_rows(
     return [measured_row(each, everything) for each in groups]
 
 
-def _failed(found: list[Measurement], queue: list[Experiment] | None) -> list[Measurement]:
-    """Those that failed, of some experiments or of all."""
-    wanted = None if queue is None else {each.measurement for each in queue}
+def _failed(found: list[Measurement], queue: list[Experiment], sweep: str) -> list[Measurement]:
+    """Those that failed: of a sweep's experiments, or without one of all."""
+    wanted = {each.measurement for each in queue}
     failed = [each for each in found if each.state is MeasurementState.FAILED]
-    return [each for each in failed if wanted is None or each.id in wanted]
+    return [each for each in failed if not sweep or each.id in wanted]
 
 
 def _margins(groups: Sequence[Group], baseline: Group | None, at: int) -> dict[int, float]:
