@@ -80,22 +80,19 @@ def results_view(
     """
     safe = [showable.measurement(each) for each in measurements]
     queue = [showable.experiment(each) for each in experiments]
-    groups, launches = grouped(_usable(safe)), launch_differences(_usable(safe), queue)
+    groups, where = grouped(_usable(safe)), _where(host, safe, queue)
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
     of_host = tuple(groups), tuple(queue)
     if sweep:
         queue, groups = in_sweep(sweep, queue, groups, reference)
     margins = _margins(groups, reference, at := _concurrency(groups, reference, concurrency))
-    around = Circumstances(
-        host=host,
+    around = msgspec.structs.replace(
+        where,
         concurrency=at,
         margins=margins,
         groups=tuple(groups),
         baseline=reference,
         experiments=tuple(queue),
-        several_units=len({each.unit for each in safe}) > 1,
-        differences=launches,
-        gpus=_only_gpus(safe),
     )
     good = [measured_row(each, around) for each in groups]
     varying = varying_knobs([row.knobs for row in good])
@@ -120,9 +117,20 @@ def _usable(found: Iterable[Measurement]) -> list[Measurement]:
     return [each for each in found if each.state in _USABLE and (each.cells or each.coding)]
 
 
-def _only_gpus(found: Iterable[Measurement]) -> tuple[str, ...]:
-    known = {each.provenance.gpus for each in found if each.provenance.gpus}
-    return next(iter(known)) if len(known) == 1 else ()
+def _where(host: str, found: Sequence[Measurement], queue: Sequence[Experiment]) -> Circumstances:
+    """What is the same whatever is compared, and at which concurrency."""
+    gpus = {each.provenance.gpus for each in found if each.provenance.gpus}
+    return Circumstances(
+        host=host,
+        concurrency=1,
+        margins={},
+        groups=(),
+        baseline=None,
+        experiments=(),
+        several_units=len({each.unit for each in found}) > 1,
+        differences=launch_differences(_usable(found), queue),
+        gpus=next(iter(gpus)) if len(gpus) == 1 else (),
+    )
 
 
 def _all_rows(
