@@ -1,13 +1,15 @@
-"""Writes the tables of docs/operating.md that the code knows better: options, keys, statuses.
+"""Writes what the code knows better: tables of docs/operating.md, and docs/json.md as a whole.
 
 Run it after changing one of them (a test fails until then): `python docs/make_reference.py`.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from types import ModuleType
 
 import tomlkit
 
@@ -97,5 +99,18 @@ def filled(text: str) -> str:
     return text
 
 
+def json_keys() -> ModuleType:
+    """The module that has the keys of every JSON document; it lies beside this one."""
+    spec = importlib.util.spec_from_file_location(
+        "json_keys", Path(__file__).with_name("json_keys.py")
+    )
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 if __name__ == "__main__":
+    json_keys().GUIDE.write_text(json_keys().document(), encoding="utf-8")
     GUIDE.write_text(filled(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")

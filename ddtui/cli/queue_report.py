@@ -54,9 +54,9 @@ def places(queue: Sequence[Experiment]) -> dict[str, int]:
 
 
 def experiment_report(experiment: Experiment, place: int | None, beside: Beside) -> dict[str, Any]:
-    """An experiment for JSON: its fields, with what stands beside them, without `position`."""
+    """An experiment for JSON: its fields without those of order, with what stands beside them."""
     plain: dict[str, Any] = msgspec.to_builtins(shown(experiment))
-    del plain["position"]
+    del plain["position"], plain["ended_as"]
     return {
         "id": plain.pop("id"),
         "short": short_id(experiment.id),

@@ -78,20 +78,24 @@ def results(
             view = _stored(options, host, baseline, sweep, concurrency)
         except ResultsError as error:
             raise VerbFailed(error.what, error.remedy, ExitCode.USAGE) from error
-        if out is None and (view.rows or form is not Format.TABLE):
+        if out is not None:
+            _put(view, form, out)
+        elif view.rows or form is not Format.TABLE:
             tell = emit_json_text if form is Format.JSON else emit
             tell(_text(view, form).rstrip("\r\n"))
-        if out is None:
-            return
-        if not view.rows:
-            say(f"{clean(str(out))} is not written: there is nothing to write")
-            return
-        try:
-            written = _write(view, form, out.expanduser())
-        except OSError as error:
-            what = f"cannot write {out}: {error.strerror or error}"
-            raise VerbFailed(what, "nothing stored is lost: name another file") from error
-        say(f"written: {', '.join(clean(str(each)) for each in written)}")
+
+
+def _put(view: ResultsView, form: Format, out: Path) -> None:
+    """Write a file, and say so. Raises VerbFailed."""
+    if not view.rows:
+        say(f"{clean(str(out))} is not written: there is nothing to write")
+        return
+    try:
+        written = _write(view, form, out.expanduser())
+    except OSError as error:
+        what = f"cannot write {out}: {error.strerror or error}"
+        raise VerbFailed(what, "nothing stored is lost: name another file") from error
+    say(f"written: {', '.join(clean(str(each)) for each in written)}")
 
 
 def _stored(

@@ -53,19 +53,32 @@ def detached(
             "make room there, or name another folder in XDG_STATE_HOME; nothing was started",
         ) from error
     command = [
-        *(sys.executable, "-m", "ddtui"),
-        *(("--config", str(Path(options.config).absolute())) if options.config else ()),
-        *(("--debug",) if options.debug else ()),
-        *("run", target.name),
+        *(sys.executable, "-m", "ddtui", *_before_the_verb(options), "run", target.name),
         *(("--once",) if once else ()),
         *(("--allow-limited-code",) if limited else ()),
         *(("--unit", overrides.unit) if overrides.unit else ()),
         *_scope(overrides),
     ]
+    child, report = _started(command, log)
+    if not report.running:
+        raise _failed(child, log)
+    if as_json:
+        demo = target.reach is Reach.DEMO
+        told = {"host": target.name, "simulated": demo, "pid": report.pid, "log": str(log)}
+        emit_json(told)
+    else:
+        emit(f"running the experiments of {clean(target.name)} as process {report.pid}")
+        say(f"log: {log}")
+        say(f"ddtui run {clean(target.name)} --status says how far it is; --stop stops it")
+    warn_of_logout(target.name)
+    return ExitCode.OK
+
+
+def _started(command: list[str], log: Path) -> tuple[subprocess.Popen[bytes], Report]:
+    """Start it in a session of its own, which no terminal can hang up, and hear what it reports."""
     reader, writer = os.pipe()
     try:
         with log.open("ab", buffering=0) as out:
-            # A session of its own: no terminal can hang it up.
             child = subprocess.Popen(
                 [*command, "--report-to", str(writer)],
                 stdin=subprocess.DEVNULL,
@@ -79,17 +92,12 @@ def detached(
         os.close(writer)
     with os.fdopen(reader, "rb") as pipe:
         line = pipe.readline()
-    report = msgspec.json.decode(line, type=Report) if line else Report(False, child.pid)
-    if not report.running:
-        raise _failed(child, log)
-    if as_json:
-        emit_json({"host": target.name, "pid": report.pid, "log": str(log)})
-    else:
-        emit(f"running the experiments of {clean(target.name)} as process {report.pid}")
-        say(f"log: {log}")
-        say(f"ddtui run {clean(target.name)} --status says how far it is; --stop stops it")
-    warn_of_logout(target.name)
-    return ExitCode.OK
+    return child, msgspec.json.decode(line, type=Report) if line else Report(False, child.pid)
+
+
+def _before_the_verb(options: Options) -> tuple[str, ...]:
+    file = ("--config", str(Path(options.config).absolute())) if options.config else ()
+    return (*file, *(("--debug",) if options.debug else ()))
 
 
 def _scope(overrides: Overrides) -> tuple[str, ...]:

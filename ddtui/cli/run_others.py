@@ -40,6 +40,7 @@ async def show_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
         emit_json(
             {
                 "host": target.name,
+                "simulated": simulated,
                 "running": holder is not None or bool(elsewhere),
                 "here": None if holder is None else msgspec.to_builtins(holder),
                 "elsewhere": elsewhere or None,
@@ -90,6 +91,7 @@ async def stop_runner(options: Options, host: str, *, as_json: bool) -> ExitCode
         emit_json(
             {
                 "host": target.name,
+                "simulated": simulated,
                 "asked": None if holder is None else holder.pid,
                 "wish": bool(elsewhere or unknown),
                 "ended": ended,

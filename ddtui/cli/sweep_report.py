@@ -301,5 +301,5 @@ def _leg(leg: Leg, *, checked: bool) -> dict[str, Any]:
         "loads": leg.loads if checked else None,
         "load": msgspec.to_builtins(leg.load),
         "bench": msgspec.to_builtins(leg.bench),
-        "ends_in": leg.ends,
+        "ends_in_seconds": leg.ends,
     }

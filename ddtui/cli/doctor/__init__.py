@@ -29,7 +29,7 @@ def doctor(
         from ddtui.cli.doctor.printing import Printer
 
         set_up_log(debug=options.debug)
-        printer = Printer(as_json=as_json)
+        printer = Printer(host, as_json=as_json)
         asyncio.run(examine(options, host, Overrides(unit, user_unit), printer))
         printer.finish()
         if printer.failed:

@@ -20,7 +20,8 @@ _NAME_WIDTH = 20
 class Printer:
     """Takes findings, prints them, and counts."""
 
-    def __init__(self, *, as_json: bool) -> None:
+    def __init__(self, host: str, *, as_json: bool) -> None:
+        self._host = host
         self._as_json = as_json
         self._paint = Paint()
         self._found: list[dict[str, str]] = []
@@ -65,7 +66,7 @@ class Printer:
     def finish(self) -> None:
         """Print the JSON, or a count of what was found."""
         if self._as_json:
-            emit_json({"failed": self.failed, "checks": self._found})
+            emit_json({"host": self._host, "failed": self.failed, "checks": self._found})
             return
         words = [f"{self._counts[verdict]} {verdict.value}" for verdict in Verdict]
         say(", ".join(words))

@@ -45,17 +45,21 @@ def test_every_command_in_the_documents_exists(name: str) -> None:
         assert result.exit_code == 0, verb
 
 
-@pytest.mark.parametrize("name", ["docs/operating.md", "README.md"])
+@pytest.mark.parametrize("name", ["docs/operating.md", "docs/json.md", "README.md"])
 def test_links_within_the_documents_lead_somewhere(name: str) -> None:
     file = ROOT / name
     text = file.read_text(encoding="utf-8")
-    headings = {
+    for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)]+)\)", text):
+        path, _, anchor = target.partition("#")
+        there = file.parent / path if path else file
+        assert there.exists(), target
+        if anchor:
+            assert anchor in headings_of(there.read_text(encoding="utf-8")), target
+
+
+def headings_of(text: str) -> set[str]:
+    """The names by which one gets to the headings of a page."""
+    return {
         re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
         for heading in re.findall(r"(?m)^#+ (.+)$", text)
     }
-    for target in re.findall(r"(?<!!)\[[^]]*\]\(([^)]+)\)", text):
-        path, _, anchor = target.partition("#")
-        if path:
-            assert (file.parent / path).exists(), target
-        else:
-            assert anchor in headings, target
