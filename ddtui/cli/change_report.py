@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ddtui.cli.output import Paint, clean, narrowed, table
+from ddtui.cli.output import Paint, clean, folded, narrowed, table, terminal_width
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Change, ChangeKind, Finding, Level, Plan
 from ddtui.core.local_time import in_local_time, moment
@@ -20,15 +20,19 @@ _GIVE = (
     *(("ENDED", 16), ("CHANGES", 12)),
 )
 """How the columns of the history give way where there is no room."""
+_INDENT = 7
+"""Columns before what goes on from the line above."""
 _ENDINGS = {"in force": "green", "rolled back": "yellow"}
 
 
 def plan_lines(plan: Plan, paint: Paint) -> Iterator[str]:
     """Every changed flag and variable, before and after, then what was found."""
     if plan.back_to:
-        yield f"back to {clean(in_local_time(plan.back_to))}"
+        width = terminal_width()
+        yield from folded(f"back to {clean(in_local_time(plan.back_to))}", width, _INDENT)
         if plan.undoes:
-            yield f"       undoes {clean(in_local_time(plan.undoes))}"
+            words = f"{'':{_INDENT}}undoes {clean(in_local_time(plan.undoes))}"
+            yield from folded(words, width, _INDENT)
     if plan.changes:
         rows = [("", "BEFORE", "AFTER", "")]
         for each in plan.changes:
@@ -43,10 +47,12 @@ def plan_lines(plan: Plan, paint: Paint) -> Iterator[str]:
 
 def finding_lines(findings: Sequence[Finding], paint: Paint) -> Iterator[str]:
     """What was found, each with its reason and its remedy."""
+    width = terminal_width()
     for finding in findings:
-        yield f"{paint(finding.level.value, _COLOURS[finding.level])}: {clean(finding.text)}"
+        level = paint(finding.level.value, _COLOURS[finding.level])
+        yield from folded(f"{level}: {clean(finding.text)}", width, _INDENT)
         if finding.reason:
-            yield f"       {clean(finding.reason)}"
+            yield from folded(f"{'':{_INDENT}}{clean(finding.reason)}", width, _INDENT)
         yield from _lines(finding.remedy)
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ddtui.cli.diagnose_sources import Diagnosed
-from ddtui.cli.output import Paint, clean, table
+from ddtui.cli.output import Paint, clean, table, terminal_width
 from ddtui.core.decode_figures import DecodeSummary
 from ddtui.core.examination import Diagnosis, Note, PhaseSpan, Scalar
 from ddtui.engines import ENGINES
@@ -17,6 +17,7 @@ from ddtui.ui import format as fmt
 
 _LABEL = 12
 _WIDTH = 110
+"""Most columns: longer lines are tiring to read."""
 _BARS = "▁▂▃▄▅▆▇█"
 _CONFIG_SHOWN = (
     *("model_path", "model", "served_model_name", "tp_size", "dp_size", "ep_size", "host", "port"),
@@ -103,7 +104,8 @@ def _row(label: str, text: str) -> str:
 
 
 def _wrapped(label: str, text: str) -> list[str]:
-    first, *rest = textwrap.wrap(clean(text), _WIDTH - _LABEL) or [""]
+    width = max(40, min(_WIDTH, terminal_width() or _WIDTH))
+    first, *rest = textwrap.wrap(clean(text), width - _LABEL) or [""]
     return [_row(label, first), *(" " * _LABEL + line for line in rest)]
 
 

@@ -8,7 +8,7 @@ import msgspec
 import typer
 
 from ddtui.cli.context import told
-from ddtui.cli.output import emit, emit_json, say, table
+from ddtui.cli.output import emit, emit_json, say, table, terminal_width, wrapped
 from ddtui.config.hosts import find_host, known_hosts
 
 
@@ -55,7 +55,10 @@ def hosts(
             rows.append((line.name, by, f"{unit} (user)" if line.user_unit else unit))
         emit("\n".join(table(rows)))
         if not config.hosts:
-            say("no hosts are configured; `ddtui init HOST` adds one, any SSH alias works as it is")
+            words = (
+                "no hosts are configured; `ddtui init HOST` adds one, any SSH alias works as it is"
+            )
+            say("\n".join(wrapped(words, terminal_width())))
 
 
 _BUILT_IN = {"local": "this machine", "demo": "simulated"}

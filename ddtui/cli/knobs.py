@@ -16,6 +16,8 @@ from ddtui.cli.output import (
     clean,
     emit,
     emit_json,
+    folded,
+    narrowed,
     say,
     table,
     terminal_width,
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
 
 UNKNOWN = "unknown"
 """In place of flags, where the server's help cannot be had."""
+_GIVE = ((2, 12), (1, 30), (3, 12), (2, 9), (1, 16))
+"""How the columns give way where there is no room: what is asked for, then flag and value."""
 
 
 class KnobLine(msgspec.Struct, frozen=True):
@@ -181,10 +185,10 @@ def _lines(report: KnobsReport, paint: Paint) -> list[str]:
             rows.append((each.knob, ", ".join(each.flags) or UNKNOWN, asked, so))
     missing = [each for each in report.knobs if not each.flags and each.missing != UNKNOWN]
     lines = [
-        title,
-        f"{flags}; in force by {clean(source)}",
+        *folded(title, terminal_width(), 2),
+        *wrapped(f"{flags}; in force by {clean(source)}", terminal_width()),
         "",
-        *table(rows),
+        *table(narrowed(rows, terminal_width(), _GIVE)),
     ]
     if missing:
         lines += ["", "This server has nothing for:"]

@@ -19,6 +19,7 @@ from ddtui.cli.output import (
     say,
     table,
     terminal_width,
+    wrapped,
 )
 from ddtui.core.knobs import NONE
 
@@ -99,7 +100,8 @@ def _list(reports: list[PresetReport]) -> None:
     emit("\n".join(table(narrowed(rows, terminal_width(), _GIVE))))
     for each in reports:
         if each.note:
-            say(f"{each.name} of {each.source} {each.note}")
+            words = f"{each.name} of {each.source} {each.note}"
+            say("\n".join(wrapped(words, terminal_width())))
 
 
 def _detail(report: PresetReport, paint: Paint) -> Iterator[str]:

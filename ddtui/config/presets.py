@@ -129,7 +129,7 @@ def _add(
             name,
             read_preset(name, table),
             source if line is None else f"{source}:{line}",
-            "" if earlier is None else f"goes before the one of {earlier.source}",
+            "" if earlier is None else f"replaces one of the same name ({earlier.source})",
         )
 
 

@@ -46,7 +46,7 @@ PRESETS = (
             {"SGLANG_DDTREE_MAX_TOPK": "8"},
         ),
         extends=("budget-16",),
-        note="goes before the one of /home/operator/.config/ddtui/config.toml:52",
+        note="replaces one of the same name (/home/operator/.config/ddtui/config.toml:52)",
     ),
     PresetView("chain", "budget 4", "built in", Request("chain", {"budget": 4})),
     PresetView("same", "as it is", "built in", Request("same", {"budget": 8})),

@@ -32,7 +32,7 @@ async def test_each_preset_is_planned_as_it_is_highlighted() -> None:
         assert "not set → true" in text
         assert "WARNING block size 16, but the drafter was trained with 8" in text
         assert "extends budget-16" in text
-        assert "goes before the one of" in text
+        assert "replaces one of the same name" in text
 
 
 async def test_a_plan_is_made_anew_when_what_is_in_force_changes() -> None:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from ddtui.cli.doctor.check import Check, Verdict
-from ddtui.cli.output import Paint, clean, emit, emit_json, say
+from ddtui.cli.output import Paint, clean, emit, emit_json, folded, say, terminal_width
 
 _STYLES = {
     Verdict.OK: "green",
@@ -58,7 +58,8 @@ class Printer:
 
     def _print(self, check: Check) -> None:
         verdict = self._paint(f"{check.verdict.value:<4}", _STYLES[check.verdict])
-        emit(f"  {verdict}  {check.name:<{_NAME_WIDTH}}  {clean(check.detail)}".rstrip())
+        line = f"  {verdict}  {check.name:<{_NAME_WIDTH}}  {clean(check.detail)}".rstrip()
+        emit("\n".join(folded(line, terminal_width(), _NAME_WIDTH + 10)))
         for n, line in enumerate(check.remedy.splitlines()):
             mark = "->" if n == 0 else "  "
             emit(f"{'':{_NAME_WIDTH + 10}}{mark} {clean(line)}")

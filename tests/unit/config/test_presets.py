@@ -74,9 +74,9 @@ def test_the_project_goes_before_the_user_and_both_before_what_is_built_in(
     own = found.find("budget-16")
     assert found.request("budget-16").knobs == {"budget": 17}
     assert own.source == f"{files[1] / PROJECT_FILE}:1"
-    assert own.note == f"goes before the one of {files[0]}:8"
+    assert own.note == f"replaces one of the same name ({files[0]}:8)"
     assert found.find("tiny").source == "demo"
-    assert found.find("base").note == "goes before the one of demo"
+    assert found.find("base").note == "replaces one of the same name (demo)"
     assert found.mapping({"block_size": "other"}) == {"block_size": "other", "topk": "env:MY_TOPK"}
 
 
