@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ddtui.cli.output import Paint, wrapped
+from ddtui.core.text import counted
 from ddtui.core.width import clip, padded
 from ddtui.experiments import fitting
 from ddtui.experiments.columns import Column, columns_of, verdict_word
@@ -56,7 +57,8 @@ def table_lines(view: ResultsView, width: int | None, paint: Paint) -> Iterator[
             yield from wrapped(f"  {note}", width, "    ")
     if view.waiting:
         yield ""
-        yield f"{view.waiting} experiments of the queue have not ended yet"
+        have = "has" if view.waiting == 1 else "have"
+        yield f"{counted(view.waiting, 'experiment')} of the queue {have} not ended yet"
 
 
 def _grid(columns: Sequence[Column], rows: Sequence[Row], paint: Paint) -> Iterator[str]:

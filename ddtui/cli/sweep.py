@@ -157,14 +157,17 @@ def _queue(worked: Worked, *, held: bool, yes: bool, as_json: bool) -> None:
     from ddtui.cli.changing import ask, can_ask
     from ddtui.cli.queue_beside import Beside
     from ddtui.cli.queue_report import experiment_reports
+    from ddtui.core.text import counted
 
     count = len(worked.arranged.runs)
     if not yes:
         if not can_ask():
             _refuse("nothing was queued: there is no terminal to confirm on; add --yes")
-        if not asyncio.run(ask(f"queue {count} experiments? [y/N] ")):
+        if not asyncio.run(ask(f"queue {counted(count, 'experiment')}? [y/N] ")):
             _refuse("nothing was queued")
     added, listed = queued(worked, held=held)
     if as_json:
         emit_json(experiment_reports(added, listed, Beside()))
-    say(f"queued {len(added)} experiments; `ddtui run {worked.host}` runs them")
+    them = "it" if len(added) == 1 else "them"
+    told = counted(len(added), "experiment")
+    say(f"queued {told}; `ddtui run {worked.host}` runs {them}")

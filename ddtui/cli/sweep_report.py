@@ -12,6 +12,7 @@ from ddtui.core.bench_plan import short_name
 from ddtui.core.redact import safe_text
 from ddtui.core.spans import about
 from ddtui.core.sweep import DEFAULT_POLICY, Sweep
+from ddtui.core.text import counted
 from ddtui.experiments.eta import Leg
 from ddtui.experiments.grid import MatchRow
 from ddtui.experiments.naming import redacted
@@ -58,7 +59,7 @@ def _counted(worked: Worked, paint: Paint) -> Iterator[str]:
     name = worked.sweep.name or "grid"
     simulated = " (simulated)" if worked.simulated else ""
     title = paint(f"{clean(worked.host)}{simulated}: {name}", "bold")
-    yield f"{title}: {runs} to run, {blocked} blocked, of {found.total} combinations"
+    yield f"{title}: {runs} to run, {blocked} blocked, of {counted(found.total, 'combination')}"
     if worked.sweep.description:
         yield clean(worked.sweep.description)
     for condition, count in found.excluded.items():
@@ -213,7 +214,7 @@ def _left_out(worked: Worked, paint: Paint, width: int | None) -> Iterator[str]:
 def _totals(worked: Worked) -> Iterator[str]:
     eta = worked.eta
     waiting = f", after {worked.before} that wait already" if worked.before else ""
-    yield f"bench plan: {short_name(worked.plan)}, {worked.plan.repeats} repeats"
+    yield f"bench plan: {short_name(worked.plan)}, {counted(worked.plan.repeats, 'repeat')}"
     if not worked.checked:
         yield "the host was not asked: nothing is checked, and loads and times are not known"
         return

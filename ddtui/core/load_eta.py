@@ -11,6 +11,7 @@ from ddtui.core.events import Phase
 from ddtui.core.load_history import LoadRecord, differing_flags, time_share
 from ddtui.core.load_phases import PhaseTimeline, Stretch
 from ddtui.core.load_weights import ALMOST, WeightsProgress
+from ddtui.core.text import counted
 
 _PEERS = 5
 _TRUST_LIKE, _TRUST_UNLIKE = 0.08, 0.008
@@ -89,8 +90,7 @@ class Experience:
 
     def words(self) -> str:
         """`3 loads of this model`."""
-        count = len(self.records)
-        return f"{count} load{'s' if count != 1 else ''} of this model"
+        return f"{counted(len(self.records), 'load')} of this model"
 
 
 def weights_pace(

@@ -65,3 +65,9 @@ def _stand_in(char: str) -> str:
 def named_values(pairs: Iterable[str]) -> dict[str, str]:
     """`NAME=value` pairs, such as variables, by their names."""
     return dict(pair.partition("=")[::2] for pair in pairs)
+
+
+def counted(number: int, word: str) -> str:
+    """`1 load`, `2 loads`, `3 benches`."""
+    plural = f"{word}es" if word.endswith("ch") else f"{word}s"
+    return f"{number} {word if number == 1 else plural}"

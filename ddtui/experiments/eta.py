@@ -7,11 +7,12 @@ from statistics import median
 
 import msgspec
 
-from ddtui.core.bench_plan import BenchPlan, same_plan
+from ddtui.core.bench_plan import BenchPlan, same_plan, short_name
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.load_eta import Experience
 from ddtui.core.load_history import LoadHistory
 from ddtui.core.measurement import Measurement, MeasurementState
+from ddtui.core.text import counted
 from ddtui.experiments.order import Item, loads_for
 
 _PEERS = 5
@@ -75,11 +76,11 @@ def load_estimate(
     peers = Experience(like).records
     if not peers:
         return None
-    source = f"median of {_count(len(peers), 'load')} of this model"
+    source = f"{_median(len(peers), 'load')} of this model"
     stopping = _stopping(changes)
     seconds = median(each.seconds for each in peers)
     if stopping is not None:
-        source += f", and {stopping:.0f} s to stop and release"
+        source += f", with {stopping:.0f} s to stop and release"
     return Estimate(seconds + (stopping or 0.0), source)
 
 
@@ -119,10 +120,11 @@ def bench_estimate(
         and each.state is MeasurementState.COMPLETE
         and same_plan(each.plan, plan)
     ][:_PEERS]
+    name = short_name(plan)
     if known:
-        return Estimate(median(known), f"median of {_count(len(known), 'bench')} of this plan")
+        return Estimate(median(known), f"{_median(len(known), 'bench')} by plan {name}")
     if plan.command:
-        source = "an external bench that was never run: ended after this time at the latest"
+        source = f"plan {name}, of another program, was never run: ended after this at the latest"
         return Estimate(plan.command_seconds, source, guess=True)
     if not rate or rate <= 0:
         return None
@@ -131,12 +133,12 @@ def bench_estimate(
     for concurrency in plan.concurrency:
         requests = plan.requests or max(prompts, concurrency)
         seconds += batches * requests * plan.output_tokens / (rate * concurrency**_SHARED)
-    words = f"{_count(len(plan.concurrency), 'cell')} x {batches} batches"
+    words = f"{counted(len(plan.concurrency), 'cell')} x {batches} batches"
     if plan.coding:
         tokens = _CODING_TASKS * min(plan.coding_tokens, _CODING_TOKENS)
         seconds += tokens / (rate * _CODING_AT_ONCE**_SHARED)
         words += " and the coding tasks"
-    source = f"guessed: {words} at {rate:.0f} tok/s; this plan was never run"
+    source = f"guessed: {words} at {rate:.0f} tok/s; plan {name} was never run"
     return Estimate(seconds, source, guess=True)
 
 
@@ -170,6 +172,5 @@ def queue_eta(
     )
 
 
-def _count(number: int, what: str) -> str:
-    plural = f"{what}es" if what.endswith("ch") else f"{what}s"
-    return f"{number} {what if number == 1 else plural}"
+def _median(number: int, what: str) -> str:
+    return f"{'median of ' if number > 1 else ''}{counted(number, what)}"

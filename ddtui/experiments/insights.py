@@ -69,7 +69,7 @@ def runs_of(rows: Sequence[Row], varying: Sequence[str], knob: str) -> list[Run]
     found: dict[tuple[object, ...], dict[str, Row]] = {}
     for row in rows:
         if row.rate is not None:
-            key = (row.work, others(row.knobs, knob, varying))
+            key = (row.work, row.kind, others(row.knobs, knob, varying))
             # The newest of several with equal knobs, as where only a version differs.
             found.setdefault(key, {})[value_of(row.knobs, knob)] = row
     return [
@@ -154,8 +154,8 @@ def _returns_of(run: Run, values: Iterable[str], margin: float) -> tuple[str, st
     if best is rows[-1]:
         return f"still rising at {top}, the largest value measured{_there(own, values)}", detail
     if best is rows[0]:
-        words = f"best at {top}, the smallest value measured{_there(own, values)}; more costs"
-        return words, detail
+        there = _there(own, values)
+        return f"best at {top}, the smallest value measured{there}; larger ones do not pay", detail
     return f"best at {top}; returns diminish beyond", detail
 
 
@@ -204,7 +204,8 @@ def _blocks(rows: Sequence[Row]) -> Iterator[Note]:
         shares = [share for _, share in found]
         bounds = " to ".join(dict.fromkeys(map(percent, (min(shares), max(shares)))))
         where = found[0][0] if len(found) == 1 else f"{len(found)} configurations"
-        why = f"{bounds} of its passes accept the whole block of {size:g}"
+        whose = "its" if len(found) == 1 else "their"
+        why = f"{bounds} of {whose} passes accept the whole block of {size:g}"
         longer = sorted({each for each in sizes if each > size})
         measured = " and ".join(f"{each:g}" for each in longer)
         rest = f"what {measured} brings was measured" if longer else "a longer one may pay"
@@ -216,8 +217,8 @@ def _matches(rows: Sequence[Row], everything: Sequence[Row], margin: float) -> I
     varying = varying_knobs([row.knobs for row in everything])
     same = [each for each in varying if each not in {"block_size", "budget", *TIED["block_size"]}]
 
-    def key(row: Row, block: str, budget: str) -> tuple[str, ...]:
-        return (row.work, block, budget, *(value_of(row.knobs, name) for name in same))
+    def key(row: Row, block: str, budget: str) -> tuple[object, ...]:
+        return (row.kind, block, budget, *(value_of(row.knobs, name) for name in same))
 
     known = {
         key(row, value_of(row.knobs, "block_size"), value_of(row.knobs, "budget")): row

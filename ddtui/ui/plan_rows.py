@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ddtui.core.launch import Change, ChangeKind, Finding, Level, Plan, Request, Value
 from ddtui.core.redact import redact_mapping
+from ddtui.core.text import counted
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, lines_of, wrapped
@@ -24,7 +25,7 @@ def verdict_row(plan: Plan, glyphs: Glyphs) -> Row:
     errors = sum(each.level is Level.ERROR for each in plan.findings)
     warnings = sum(each.level is Level.WARNING for each in plan.findings)
     if errors:
-        row = Row(f"{glyphs.failed} BLOCKED", Ink.BAD).add(f"  {_count(errors, 'error')}", Ink.BAD)
+        row = Row(f"{glyphs.failed} BLOCKED", Ink.BAD).add(f"  {counted(errors, 'error')}", Ink.BAD)
     elif plan.restart_only:
         row = Row(f"{glyphs.ok} nothing to write: a restart is needed", Ink.GOOD)
     elif not plan.changes:
@@ -32,12 +33,8 @@ def verdict_row(plan: Plan, glyphs: Glyphs) -> Row:
     else:
         row = Row(f"{glyphs.ok} can be applied", Ink.GOOD)
     if warnings:
-        row.add(f"  {glyphs.warn} {_count(warnings, 'warning')}", Ink.WARN)
+        row.add(f"  {glyphs.warn} {counted(warnings, 'warning')}", Ink.WARN)
     return row
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}{'' if number == 1 else 's'}"
 
 
 def change_rows(

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ddtui.core.spans import about
 from ddtui.core.sweep import DEFAULT_POLICY, Sweep
+from ddtui.core.text import counted
 from ddtui.experiments.eta import Leg
 from ddtui.experiments.grid import Expansion, MatchRow
 from ddtui.experiments.matching import Matched
@@ -23,7 +24,7 @@ def expansion_rows(found: Expansion, width: int, glyphs: Glyphs) -> list[Row]:
     count = len(found.combinations)
     row = Row(str(count), Ink.STRONG).add(f" configuration{'' if count == 1 else 's'}")
     if found.total != count:
-        row.add(f" of {found.total} combinations", Ink.LABEL)
+        row.add(f" of {counted(found.total, 'combination')}", Ink.LABEL)
     rows = [row, *_taken_out(found, width)]
     rows += match_rows(found.matches, None, width, glyphs)
     rows.append(Row())

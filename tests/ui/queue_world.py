@@ -45,8 +45,8 @@ from tests.ui.control_world import FakeControl, control_app, plan_of
 from tests.ui.scenes import HOSTILE, NOW
 
 State = ExperimentState
-_LOAD = Estimate(551.0, "median of 3 loads of this model, and 9 s to stop and release")
-_BENCH = Estimate(240.0, "median of 2 benches of this plan")
+_LOAD = Estimate(551.0, "median of 3 loads of this model, with 9 s to stop and release")
+_BENCH = Estimate(240.0, "median of 2 benches by plan standard")
 HOUR = 3_600.0
 
 

@@ -117,7 +117,7 @@ async def test_a_load_is_expected_to_take_what_the_queue_says_of_it(tmp_path: Pa
     argv = ("python", "-m", "sglang.launch_server", "--model-path", "/m")
     assert control.expected_load(Launch(argv, {})) == (
         151.0,
-        "median of 2 loads of this model, and 1 s to stop and release",
+        "median of 2 loads of this model, with 1 s to stop and release",
     )
     assert control.expected_load(Launch((*argv[:-1], "/other"), {})) == (None, "")
 

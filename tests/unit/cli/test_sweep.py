@@ -142,7 +142,7 @@ def test_times_are_told_from_what_was_done_here(run: Run) -> None:
         store.close()
     text = run("sweep", "demo", "budget=8,16", "--dry-run").stdout
     assert "loads of the engine: 1; all done in 10 m\n" in text  # 400 s and twice 90 s
-    assert "median of 1 bench of this plan" in text
+    assert "1 bench by plan" in text
     assert "median of 5 loads of this model" in text
     assert "1 was measured by this plan already: --reuse takes that over" in text
     used = run("sweep", "demo", "budget=8,16", "--reuse", "--yes")

@@ -44,16 +44,17 @@ def test_a_load_takes_as_long_as_those_of_the_same_model() -> None:
     assert load_estimate(past, FLAGS, MODELS) == Estimate(420, "median of 3 loads of this model")
     changes = [change("in force", 20), change("failed", 300), change("in force", 24)]
     assert load_estimate(past, FLAGS, MODELS, changes) == Estimate(
-        442, "median of 3 loads of this model, and 22 s to stop and release"
+        442, "median of 3 loads of this model, with 22 s to stop and release"
     )
     assert load_estimate(past, FLAGS, {"target": "/new"}) is None
 
 
 def test_a_bench_takes_as_long_as_those_of_the_same_plan() -> None:
     earlier = [measurement(60), measurement(70), measurement(5, MeasurementState.PARTIAL)]
-    found = Estimate(65, "median of 2 benches of this plan")
+    found = Estimate(65, "median of 2 benches by plan default")
     assert bench_estimate(BenchPlan(), earlier, rate=10) == found
-    assert bench_estimate(BenchPlan(name="mine"), earlier) == found  # however it is called
+    mine = bench_estimate(BenchPlan(name="mine"), earlier)  # however it is called
+    assert mine == Estimate(65, "median of 2 benches by plan mine")
     assert bench_estimate(BenchPlan(repeats=9), earlier) is None
 
 
@@ -61,7 +62,7 @@ def test_a_plan_that_was_never_run_is_guessed_and_says_so() -> None:
     plan = BenchPlan(concurrency=(1, 16), requests=32, output_tokens=100, repeats=3, coding=False)
     assert bench_estimate(plan, [], rate=100) == Estimate(
         5 * 32 * 100 / 100 + 5 * 32 * 100 / 800,
-        "guessed: 2 cells x 5 batches at 100 tok/s; this plan was never run",
+        "guessed: 2 cells x 5 batches at 100 tok/s; plan coding x1,16 was never run",
         guess=True,
     )
     coding = bench_estimate(BenchPlan(), [], rate=100)

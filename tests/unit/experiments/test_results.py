@@ -79,7 +79,7 @@ def test_against_the_fastest_the_others_are_slower() -> None:
 
 def test_where_returns_diminish() -> None:
     assert notes(seed_view(), "returns") == [
-        "budget: best at 8, the smallest value measured; more costs "
+        "budget: best at 8, the smallest value measured; larger ones do not pay "
         "(170.0 tok/s at the best; up to 16: acceptance length +17 %, step time +35 %)"
     ]
     rising = [
