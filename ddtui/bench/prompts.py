@@ -146,7 +146,7 @@ def _lines(data: bytes, name: str) -> Iterator[Prompt]:
         except (msgspec.MsgspecError, UnicodeError, RecursionError) as exc:
             raise BadPrompts(
                 f"{name}:{number}: is no prompt",
-                str(exc)[:200],
+                _why_not(exc),
                 'write {"prompt": "..."} or {"messages": [{"role": "user", "content": "..."}]}',
             ) from exc
         if said.messages:
@@ -160,6 +160,19 @@ def _lines(data: bytes, name: str) -> Iterator[Prompt]:
                 'write {"prompt": "..."}',
             )
         yield Prompt(messages, said.name or said.task_id or str(number))
+
+
+def _why_not(error: Exception) -> str:
+    """What is wrong with a line, not in the words of what has read it."""
+    match error:
+        case msgspec.ValidationError():
+            return "its prompt, or a message's role or content, is not a text in quotes"
+        case RecursionError():
+            return "it is nested too deeply"
+        case UnicodeError():
+            return "it is not UTF-8 text"
+        case _:
+            return "the line is not JSON"
 
 
 def _counted(items: list[T], name: str) -> list[T]:

@@ -27,6 +27,7 @@ from ddtui.config.model import (
 from ddtui.config.paths import ConfigPath, find_config
 from ddtui.config.preset_tables import Found, mapping_problems, preset_problems
 from ddtui.config.sweep_tables import sweep_problems
+from ddtui.config.toml_words import limit_fault, line_of_digits, toml_fault, too_large
 
 MAX_BYTES = 1_000_000
 TABLES = ("ui", "keys", "hosts", "presets", "sweeps", "bench")
@@ -107,12 +108,19 @@ def parse(text: str, file: Path) -> Config:
 def read_document(text: str, file: Path) -> dict[str, Any]:
     """The tables of a TOML file as they are. Raises ConfigError for what is no TOML."""
     try:
-        return tomli.loads(text)
+        document = tomli.loads(text)
     except tomli.TOMLDecodeError as error:
-        message = f"is not valid TOML: {error.msg} (column {error.colno})"
+        message = toml_fault(error)
         if error.msg == "Cannot overwrite a value" and (name := _last_key(text, error.lineno)):
             message = f"{name} is set twice; remove one of the two"
         raise ConfigError([Problem(message, "", error.lineno, file)]) from error
+    except (ValueError, RecursionError) as error:
+        line = line_of_digits(text) if isinstance(error, ValueError) else None
+        raise ConfigError([Problem(limit_fault(error), "", line, file)]) from error
+    if places := list(too_large(document)):
+        lines, what = key_lines(text), "is a whole number beyond 64 bits"
+        raise ConfigError([placed(where, what, file, lines) for where in places])
+    return document
 
 
 def _last_key(text: str, number: int) -> str:
@@ -288,8 +296,8 @@ def key_lines(text: str) -> dict[tuple[str, ...], int]:
                 if path[0] == "keys":  # an id with dots, quoted or not
                     path = ("keys", ".".join(path[1:]))
                 found.setdefault(path, number)
-        except tomli.TOMLDecodeError:
-            continue  # a line inside a list over several lines
+        except (ValueError, RecursionError):
+            continue  # a line inside a list over several lines, say
     return found
 
 

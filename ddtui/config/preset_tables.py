@@ -6,6 +6,7 @@ to take away), `environment` and `unset_environment`.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -128,7 +129,7 @@ def _flag_problems(where: tuple[str, ...], key: str, value: Any) -> Iterator[Fou
     elif isinstance(value, str):
         if not TEXT_PATTERN.fullmatch(value):
             yield where, "expected one line of text without control characters"
-    elif not isinstance(value, int | float):
+    elif not isinstance(value, int | float) or not math.isfinite(value):
         expected = 'expected a text, a number, true or false; lists are written "1 2 4"'
         yield where, f"got {_shown(value)}; {expected}"
 

@@ -7,6 +7,7 @@ values; or all of these as one line, `grid`. Beside them stand `couple`, `if`, `
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -215,7 +216,7 @@ def _flag_value(value: Any) -> Value:
     if isinstance(value, str):
         text = _text(value)
         return None if text.lower() == "none" else text
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float) and math.isfinite(value):
         return value
     raise _Wrong(f'got {_shown(value)}; expected a text, a number, true, false or "none"')
 

@@ -57,7 +57,8 @@ def test_files(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [
-        ("a.jsonl", b'{"prompt": 3}', r"a\.jsonl:1: is no prompt"),
+        ("a.jsonl", b'{"prompt": 3}', r"a\.jsonl:1: is no prompt: its prompt, .* is not a text"),
+        ("a.jsonl", b'{"prompt": "x"', r"a\.jsonl:1: is no prompt: the line is not JSON"),
         ("a.jsonl", b'{"prompt": "x"}\n{"text": "y"}', r"a\.jsonl:2: is no prompt"),
         ("a.jsonl", b"\n\n{", r"a\.jsonl:3"),
         ("a.jsonl", b"", "has no prompts"),

@@ -79,7 +79,24 @@ def test_a_whole_file() -> None:
         ),
         ("[hosts]\na = 'x'", "must be a table, got string; write [hosts.a]"),
         ('[hosts."a b"]', "[hosts.'a b']: not a host's name"),
-        ("[ui\n", "config.toml:1: is not valid TOML: "),
+        ("[ui\n", "config.toml:1: is not valid TOML: a table's name is not closed; write [table]"),
+        ("[ui]\nmouse = yes", ":2: is not valid TOML: what stands after the = is no value; write"),
+        ("[ui]\ntheme = 'x", ":2: is not valid TOML: a text has no closing quote"),
+        ("[ui]\n[ui]", ":2: is not valid TOML: the table stands there twice"),
+        (f"[ui]\nlog_lines = {'9' * 5000}", ":2: is not valid TOML: a number has too many digits"),
+        (f"[ui]\nlog_lines = 0x{'f' * 9000}", ":2: [ui] log_lines: is a whole number beyond 64"),
+        (
+            "x = " + "[" * 5000,
+            "config.toml: is not valid TOML: lists or tables are nested too deep",
+        ),
+        (
+            "[presets.a]\nflags = { x = nan }",
+            "[presets.a] flags x: got nan; expected a text, a number",
+        ),
+        (
+            "[sweeps.a]\nflags = { x = [inf] }",
+            "[sweeps.a] flags x: got inf; expected a text, a numb",
+        ),
     ],
 )
 def test_a_mistake_is_told_with_its_place_and_what_is_expected(text: str, told: str) -> None:
