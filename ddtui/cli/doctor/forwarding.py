@@ -74,10 +74,15 @@ def _not_connected(said: str, where: str) -> list[Check]:
         ok("forwarding", "connections through the link are allowed"),
         warn(
             "engine http",
-            f"nothing answers at {where}: {said}",
+            f"nothing answers at {where}{_why(said)}",
             "see the unit above: once the engine is up it answers there",
         ),
     ]
+
+
+def _why(said: str) -> str:
+    """What the link said; the local transport's own words say nothing."""
+    return "" if not said or said == "All connection attempts failed" else f": {said}"
 
 
 def _answered(status: int, where: str, *, with_key: bool) -> list[Check]:

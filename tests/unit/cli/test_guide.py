@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+import ddtui
+from ddtui.config.load import parse
+
 ROOT = Path(__file__).resolve().parents[3]
 GUIDE = ROOT / "docs" / "operating.md"
 
@@ -43,6 +46,22 @@ def test_every_command_in_the_documents_exists(name: str) -> None:
     for verb in found:
         result = CliRunner().invoke(app, [*verb.split(), "--help"])
         assert result.exit_code == 0, verb
+
+
+def test_every_example_of_the_configuration_can_be_used() -> None:
+    text = GUIDE.read_text(encoding="utf-8") + (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"(?s)```toml\n(.*?)```", text)
+    assert len(examples) >= 6
+    for example in examples:
+        without, _, mapping = example.partition("[knobs]")
+        parse(without, Path("example.toml"))
+        parse(f"[hosts.a.knobs]{mapping}", Path("example.toml"))
+
+
+def test_the_changes_are_those_of_this_version() -> None:
+    changes = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    (version,) = re.findall(r"(?m)^## \[(.+?)\]", changes)
+    assert version == ddtui.__version__
 
 
 @pytest.mark.parametrize("name", ["docs/operating.md", "docs/json.md", "README.md"])
