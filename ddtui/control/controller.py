@@ -6,7 +6,6 @@ import asyncio
 import getpass
 import os
 import platform
-import uuid
 from collections.abc import Callable
 from typing import Literal
 
@@ -30,24 +29,23 @@ from ddtui.control.host_actions import Facts, UnitActions
 from ddtui.control.in_the_way import carry_on, going_on, interrupted, left_behind
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key
+from ddtui.control.new_record import new_record
 from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
-from ddtui.control.proof import deviations, restart_due
+from ddtui.control.proof import restart_due
 from ddtui.control.reconfiguration import Limits, Run
 from ddtui.control.rights_check import RightsCheck, check_rights
 from ddtui.control.running_now import down, engine_findings
-from ddtui.control.simulated import NOTHING_CHANGED, PROCESS, OfThisHost
+from ddtui.control.simulated import NOTHING_CHANGED, OfThisHost
 from ddtui.control.to_its_end import to_its_end
 from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path, read_unit
 from ddtui.control.unit_files import UnitText
-from ddtui.core.change_record import Carried, ChangeRecord
-from ddtui.core.launch import Change, Finding, Launch, Level, Plan, Request
-from ddtui.core.redact import redact_argv
-from ddtui.core.snapshot import ReadinessState, Snapshot
+from ddtui.core.change_record import ChangeRecord
+from ddtui.core.launch import Finding, Launch, Level, Plan, Request
+from ddtui.core.snapshot import Snapshot
 from ddtui.hosts.base import HostError
 
 Policy = Literal["ask", "always", "never"]
-Kind = Literal["apply", "rollback", "restart"]
 KNOWN_CHANGES = 5
 """Earlier changes whose invocations may have left processes."""
 LOCK_FREES = 10.0
@@ -232,8 +230,10 @@ class Controller:
         if plan.restart_only:
             if not self._due(command, self._watching.snapshot()):
                 raise NotPossible("the engine was started since the plan was made", "plan again")
-            return await self.restart(on_step, asked=asked, change_id=change_id)
-        record = self._record("apply", actions, command, text.own, plan.after, change_id)
+            return await self.restart(on_step, asked=asked, change_id=change_id, of=plan.request)
+        who, watching, own = self._who, self._watching, text.own
+        record = new_record("apply", who, watching, actions, command, own, change_id, plan.request)
+        wanted = safe_launch(plan.after)
         header = Header(
             when=drop_in.stamp(record.began),
             by=record.who,
@@ -250,6 +250,8 @@ class Controller:
             record,
             preset=plan.request.preset,
             request=safe_request(plan.request),
+            after_argv=wanted.argv,
+            after_environment=wanted.environment,
             changes=[msgspec.to_builtins(each) for each in plan.changes],
             drop_in=content,
             drop_in_hash=drop_in.text_hash(content),
@@ -265,14 +267,23 @@ class Controller:
         return await self._begin(record, actions, on_step, asked)
 
     async def restart(
-        self, on_step: OnStep | None = None, *, asked: Asked | None = None, change_id: str = ""
+        self,
+        on_step: OnStep | None = None,
+        *,
+        asked: Asked | None = None,
+        change_id: str = "",
+        of: Request | None = None,
     ) -> ChangeRecord:
-        """Stop, release, start and prove the unit as it is configured; `change_id` as in apply."""
+        """Stop, release, start and prove the unit as it is configured; `change_id` as in apply.
+
+        `of` is what was asked for where it is written already.
+        """
         actions = self._actions_of()
         text = await actions.read()
         command = self._command(actions, text)
         await self._refuse_beside_another(actions, text)
-        record = self._record("restart", actions, command, text.own, command.launch, change_id)
+        who, watching, own = self._who, self._watching, text.own
+        record = new_record("restart", who, watching, actions, command, own, change_id, of)
         record = msgspec.structs.replace(
             record, drop_in=text.own, drop_in_hash=drop_in.text_hash(text.own), policy="never"
         )
@@ -293,7 +304,7 @@ class Controller:
         findings = [*back.findings, *of_the_unit(text)]
         if drop_in.sets_anything(back.drop_in):
             findings += await self._planner.in_sight(command, after)
-        changes = tuple(self._differences(before, after))
+        changes = tuple(differences(before, after, self._watching.engine.flags))
         if not changes:
             snapshot, engine = self._watching.snapshot(), self._watching.engine
             otherwise = not_running_as_written(before, snapshot, engine, command.opaque)
@@ -326,7 +337,8 @@ class Controller:
             if each.level is Level.ERROR:
                 raise NotPossible(each.text, each.remedy)
         command = self._command(actions, text)
-        record = self._record("rollback", actions, command, text.own, command.launch)
+        who, watching, own = self._who, self._watching, text.own
+        record = new_record("rollback", who, watching, actions, command, own)
         content = back.drop_in or drop_in.nothing(
             Header(when=drop_in.stamp(record.began), by=record.who, id=record.id)
         )
@@ -334,7 +346,7 @@ class Controller:
         if plan is not None and (plan.before, plan.after) != (command.launch, after):
             raise NotPossible("the unit has changed since what was shown", "look at it again")
         expected = safe_launch(after)
-        differing = self._differences(command.launch, after)
+        differing = differences(command.launch, after, self._watching.engine.flags)
         record = msgspec.structs.replace(
             record,
             after_argv=expected.argv,
@@ -372,52 +384,9 @@ class Controller:
 
     # ---- within --------------------------------------------------------------------------------
 
-    def _record(
-        self,
-        kind: Kind,
-        actions: UnitActions,
-        command: UnitCommand,
-        own: str,
-        after: Launch,
-        change_id: str = "",
-    ) -> ChangeRecord:
-        snapshot, engine = self._watching.snapshot(), self._watching.engine
-        before, wanted = safe_launch(command.launch), safe_launch(after)
-        # Only what really ran has shown that it gets ready.
-        otherwise = not_running_as_written(command.launch, snapshot, engine, command.opaque)
-        is_ready = snapshot.readiness.state is ReadinessState.READY
-        return ChangeRecord(
-            id=change_id or uuid.uuid4().hex,
-            kind=kind,
-            host=actions.host.name,
-            simulated=actions.host.simulated,
-            unit=actions.unit,
-            scope=actions.scope,
-            who=self._who,
-            began=self._watching.clock(),
-            before_argv=before.argv,
-            before_environment=before.environment,
-            after_argv=wanted.argv,
-            after_environment=wanted.environment,
-            before_drop_in=own,
-            was_ready=is_ready and not otherwise,
-            state=Carried(
-                process=PROCESS if actions.host.simulated else None,
-                expected=wanted,
-                opaque=tuple(sorted(redact_argv(sorted(command.opaque)))),
-                # What is otherwise before the change is not the change's doing.
-                deviated=(
-                    deviations(before, snapshot, engine, (), command.opaque) if is_ready else ()
-                ),
-            ),
-        )
-
     def _launch_with(self, actions: UnitActions, text: UnitText, content: str) -> Launch:
         """How the unit would start with another text in ddtui's drop-in."""
         return self._command(actions, with_drop_in(text, actions.unit, content)).launch
-
-    def _differences(self, before: Launch, after: Launch) -> list[Change]:
-        return differences(before, after, self._watching.engine.flags)
 
     async def _earlier(self, actions: UnitActions, text: UnitText, force: bool) -> Earlier:
         """What a rollback goes back to. Raises NotPossible."""

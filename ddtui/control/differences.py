@@ -16,6 +16,7 @@ from ddtui.control.unit_command import DROP_IN_NAME, CommandRefused, UnitCommand
 from ddtui.control.unit_files import UnitText
 from ddtui.control.unit_text import UnitFile, assignments
 from ddtui.core.engine import Engine
+from ddtui.core.knobs import knob_name
 from ddtui.core.launch import Change, ChangeKind, Finding, Launch, Level, Request
 from ddtui.core.redact import (
     MASK,
@@ -27,6 +28,7 @@ from ddtui.core.redact import (
 )
 from ddtui.core.snapshot import Snapshot
 from ddtui.core.text import clean, named_values
+from ddtui.engines.sglang.dialects import named
 
 
 def differences(
@@ -44,6 +46,22 @@ def differences(
                     Change(kind, name, _safe(name, was.get(name)), _safe(name, now.get(name)))
                 )
     return found
+
+
+def otherwise_before(found: Sequence[Change], request: Request) -> tuple[Change, ...]:
+    """What ran otherwise than written before a change, and is none of its doing.
+
+    What the request names is: it counts as in force only where the engine runs with it.
+    """
+    flags = {name.removeprefix("--") for name in request.flags}
+    knobs = {knob_name(name) for name in request.knobs}
+
+    def is_asked(change: Change) -> bool:
+        if change.kind is ChangeKind.ENVIRONMENT and change.name in request.environment:
+            return True
+        return change.name in flags or (named(change).knob or None) in knobs - {None}
+
+    return tuple(each for each in found if not is_asked(each))
 
 
 def safe_environment(values: Mapping[str, str | None]) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ddtui.cli.output import Paint
 from ddtui.control.controller import NotPossible
 from ddtui.control.drop_in import sets_anything
 from ddtui.control.proof import report_is_refused
-from ddtui.core.change_record import Carried, ChangeRecord
+from ddtui.core.change_record import Carried, ChangeRecord, StepRecord
 from ddtui.core.launch import Level, Request, Value
 from ddtui.core.snapshot import Verdict
 from ddtui.engines.sglang import SGLANG
@@ -427,5 +427,30 @@ def test_a_rollback_that_shows_a_secret_says_so() -> None:
         plan = await world.control().rollback_plan()
         (finding,) = [each for each in plan.findings if each.rule == "secret-in-sight"]
         assert finding.level is Level.WARNING
+
+    in_virtual_time(work())
+
+
+def test_what_is_asked_for_is_not_excused_by_how_it_ran_before() -> None:
+    """The process is older than its unit; while it is restarted the unit is edited once more."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script(stop=4.0))
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(12)
+        world.machine.edit("size 8", "size 6")
+        await asyncio.sleep(1)
+        control = world.control()
+        plan = await control.plan(Request(flags={BLOCK: 6}), rights=True)
+        assert plan.restart_only
+
+        def meanwhile(_: object, step: StepRecord) -> None:
+            if step.step == "stopping" and "size 6" in world.machine.files[FRAGMENT]:
+                world.machine.edit("size 6", "size 8")
+
+        record = await control.apply(plan, meanwhile)
+        assert record.ending == "failed"
+        assert f"{BLOCK} is 8, expected 6" in record.steps[-1].detail
+        feed.cancel()
 
     in_virtual_time(work())
