@@ -15,6 +15,7 @@ import msgspec
 from ddtui.app.reaching import Overrides, host_for
 from ddtui.cli.context import Options, VerbFailed, host_of
 from ddtui.cli.exit_codes import ExitCode, status_of
+from ddtui.cli.first_contact import reach
 from ddtui.cli.output import clean, emit, emit_json, say
 from ddtui.cli.run_reported import LOG_VARIABLE, Report
 from ddtui.cli.run_session import warn_of_logout
@@ -111,10 +112,8 @@ async def _reachable(target: HostTarget) -> None:
     host = await host_for(target)
     try:
         await host.start()
-        async with asyncio.timeout(20.0):
-            await host.wait_live()
-    except TimeoutError:
-        raise LinkDown(f"{target.name} does not answer", "try again once it does") from None
+        if not await reach(host, ask=False):
+            raise LinkDown(host.link.detail or f"{target.name} cannot be reached", host.link.remedy)
     except LinkRefused as error:
         raise LinkRefused(
             f"a detached runner cannot reach {target.name}: {error.what}",

@@ -13,6 +13,7 @@ import msgspec
 from ddtui.app.reaching import host_for
 from ddtui.cli.context import Options, host_of
 from ddtui.cli.exit_codes import ExitCode
+from ddtui.cli.first_contact import reach
 from ddtui.cli.output import clean, emit, emit_json, say
 from ddtui.config.hosts import HostTarget, Reach
 from ddtui.control.controller import operator
@@ -127,11 +128,10 @@ async def _elsewhere(target: HostTarget) -> tuple[str, str]:
     host = await host_for(target)
     try:
         await host.start()
-        async with asyncio.timeout(15.0):
-            await host.wait_live()
-            return await lock_holder(host, HOST_KEY), ""
-    except TimeoutError:
-        return "", f"{target.name} does not answer"
+        if not await reach(host, ask=False):
+            why = host.link.detail or "it does not answer"
+            return "", f"{target.name} cannot be asked: {why}"
+        return await lock_holder(host, HOST_KEY), ""
     except HostError as error:
         return "", f"{target.name} cannot be asked: {error.what}"
     finally:

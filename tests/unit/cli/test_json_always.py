@@ -6,6 +6,9 @@ The verbs are found in the command line itself: a new one is tried without being
 import io
 import json
 import math
+import signal
+import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -186,3 +189,66 @@ def test_each_finding_of_the_doctor_has_a_remedy(run: Run, host: str) -> None:
     ]
     assert without == []
     assert found["failed"]
+
+
+@pytest.fixture
+def gone(folders: Path, tmp_path: Path) -> Iterator[None]:
+    """A host `gone`, on a port that nobody listens on."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        ssh = tmp_path / "ssh_config"
+        ssh.write_text(f"Host gone\n  HostName 127.0.0.1\n  Port {taken.getsockname()[1]}\n")
+        folders.mkdir()
+        (folders / "config.toml").write_text(f'[hosts.gone]\nssh_config = "{ssh}"\n')
+        yield
+
+
+@pytest.mark.usefixtures("gone")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("knobs", "gone"),
+        ("diagnose", "gone"),
+        ("apply", "gone", "--set", "budget=9", "--yes"),
+        ("apply", "gone", "--resume"),
+        ("restart", "gone", "--yes"),
+        ("rollback", "gone", "--yes"),
+        ("sweep", "gone", "budget=4", "--yes"),
+        ("bench", "gone"),
+        ("run", "gone"),
+        ("run", "gone", "--detach"),
+    ],
+    ids=" ".join,
+)
+def test_a_host_that_is_down_has_one_status_and_its_reason(
+    run: Run, words: tuple[str, ...]
+) -> None:
+    done = run(*words, "--json")
+    assert done.exit_code == ExitCode.UNREACHABLE
+    found = document(done.stdout)
+    assert "connection refused" in (found if words[0] in CHANGES else found["error"])["why"]
+    assert "error: connection refused" in done.stderr
+
+
+@pytest.mark.usefixtures("gone")
+def test_who_runs_experiments_on_a_host_that_is_down_is_told_with_the_reason(run: Run) -> None:
+    found = document(run("run", "gone", "--status", "--json").stdout)
+    assert found["running"] is False
+    assert "connection refused" in found["unknown"]
+
+
+@pytest.mark.usefixtures("folders")
+def test_ctrl_c_leaves_nothing_but_documents(run: Run) -> None:
+    assert run("queue", "demo", "add", "--set", "budget=9").exit_code == 0
+    child = subprocess.Popen(
+        [sys.executable, "-m", "ddtui", "run", "demo", "--json"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert child.stderr is not None
+    child.stderr.readline()  # it is at work
+    child.send_signal(signal.SIGINT)
+    out, _ = child.communicate(timeout=60)
+    assert child.returncode == ExitCode.INTERRUPTED
+    lines = [document(line) for line in out.decode().splitlines()]
+    assert lines[0]["what"] == "started"
