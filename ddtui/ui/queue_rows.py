@@ -83,6 +83,8 @@ def _counts(view: QueueView, now: float, width: int) -> Row:
         return Row(" reading the queue ...", Ink.LABEL)
     right = eta_row(view, now if width >= 100 else None).add(" ")
     counts = {str(each): len(view.in_state(each)) for each in _ORDER}
+    if _is_left(view):  # as `ddtui queue` calls it
+        counts = {"interrupted": counts.pop(_State.RUNNING), **counts}
     if _count_row(counts).width + right.width >= width:
         counts["ended"] = counts.pop(_State.DONE) + counts.pop(_State.CANCELLED)
     while len(counts) > 1 and _count_row(counts).width + right.width >= width:
@@ -122,8 +124,7 @@ def eta_row(view: QueueView, now: float | None) -> Row:
 
 def _who(view: QueueView, width: int, glyphs: Glyphs) -> Row:
     left = Row(" ").extend(who_row(view, glyphs))
-    running = view.running
-    if not view.run.running and running is not None:
+    if _is_left(view):
         left.add("  its runner is gone: the next one carries it on", Ink.WARN)
     elif not view.run.running and view.run.ended:
         left.add(f"  the last run: {view.run.ended}", Ink.LABEL)
@@ -132,6 +133,11 @@ def _who(view: QueueView, width: int, glyphs: Glyphs) -> Row:
         right.add(" PAUSED ", Ink.WARN_BADGE).add("  ")
     right.add("at the end: ", Ink.LABEL).add(leave_words(view.settings.leave)).add(" ")
     return left.with_right(right, width)
+
+
+def _is_left(view: QueueView) -> bool:
+    """Whether what stands as running has no runner any more, as far as that is known."""
+    return view.running is not None and not view.run.running and not view.run.unknown
 
 
 def who_row(view: QueueView, glyphs: Glyphs) -> Row:
