@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from ddtui.core.measurement import Measurement
+from ddtui.experiments.chart_data import knob_chart, pareto
 from ddtui.experiments.comparison import Standing
 from ddtui.experiments.results import ResultsView, results_view
 from ddtui.experiments.rows import Row
@@ -91,3 +92,42 @@ def test_a_user_s_rate_that_was_left_out_makes_nothing_the_fastest() -> None:
     found = last_of(results_view("ct200", rows, []))
     assert (found.rate, found.comparison.by) == (None, "total")
     assert found.comparison.standing is Standing.TIE
+
+
+def test_no_line_goes_through_what_was_measured_with_other_prompts_or_on_other_gpus() -> None:
+    gpus = ("NVIDIA H200",) * 8
+    rows = [
+        measured(8, (cell(170.0),)),
+        measured(12, (cell(149.0),)),
+        told(measured(16, (cell(900.0),)), prompts_hash="shorter"),
+        told(measured(24, (cell(950.0),)), prompts_hash="shorter"),
+        told(measured(32, (cell(990.0),)), gpus=gpus),
+    ]
+    view = results_view("ct200", rows, [])
+    chart = knob_chart(view, "budget", "user_rate")
+    assert chart is not None
+    lines = {each.label: [point.x for point in each.points] for each in chart.series}
+    assert list(lines.values()) == [[8, 12], [16, 24]]
+    assert all(
+        f"prompts {name}" in label for name, label in zip(("p1", "shorter"), lines, strict=True)
+    )
+    assert "budget 32" in chart.missing
+    returns = [note.text for note in view.notes if note.kind == "returns"]
+    assert returns
+    assert not any("990" in text for text in returns)
+    assert not any("8 is enough" in text and "950" in text for text in returns)
+
+
+def test_only_one_kind_of_work_is_on_the_pareto_chart() -> None:
+    levels = (cell(170.0), cell(60.0, concurrency=EIGHT_AT_ONCE))
+    short = (cell(400.0), cell(300.0, concurrency=EIGHT_AT_ONCE))
+    rows = [
+        measured(8, levels),
+        measured(12, levels),
+        told(measured(16, short), prompts_hash="shorter"),
+    ]
+    chart = pareto(results_view("ct200", rows, []))
+    assert chart is not None
+    assert [each.label for each in chart.series] == ["budget 8 topk 4", "budget 12 topk 4"]
+    assert "budget 16" in chart.missing
+    assert max(point.y for point in chart.front) == 170.0
