@@ -380,7 +380,7 @@ def test_a_rollback_of_the_drop_in_alone_says_what_it_does() -> None:
             " again"
         )
         assert "do not roll back" in finding.remedy
-        assert finding.text in "\n".join(plan_lines(plan, Paint()))
+        assert finding.text in " ".join(" ".join(plan_lines(plan, Paint())).split())
         stops = machine.stops
         record = await rolled_back(world)
         assert (record.ending, machine.stops) == ("rolled back", stops + 1)

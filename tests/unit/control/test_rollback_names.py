@@ -39,9 +39,9 @@ def test_the_change_before_and_the_one_that_is_undone_are_named() -> None:
         plan = await control.rollback_plan()
         assert (plan.back_to, plan.undoes) == (named(first), named(second))
         assert "(apply wide, " in plan.back_to
-        shown, undoes, *_ = plan_lines(plan, Paint())
+        shown = " ".join(" ".join(plan_lines(plan, Paint())).split())
         assert shown.startswith(f"back to change {first.id[:8]} (apply wide, ")
-        assert undoes.startswith(f"       undoes change {second.id[:8]} (apply, ")
+        assert f" undoes change {second.id[:8]} (apply, " in shown
         assert plan_report(plan)["back_to"] == named(first)
 
         record = await control.rollback()
