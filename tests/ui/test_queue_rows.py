@@ -105,3 +105,17 @@ def test_a_paused_queue_is_not_said_to_be_done_at_an_hour() -> None:
     assert "to do: " in text
     going_on = replace(view, settings=replace(paused, paused=False))
     assert "all done in " in head_rows(going_on, NOW, 120, UNICODE)[0].text
+
+
+@pytest.mark.parametrize(
+    ("run", "word"),
+    [
+        (RunView(), "1 interrupted"),
+        (RunView(where="this machine", who="mara@desk", pid=4711), "1 running"),
+        (RunView(unknown="the file cannot be read"), "1 running"),
+    ],
+)
+def test_what_a_runner_that_is_gone_has_left_is_not_running(run: RunView, word: str) -> None:
+    counts, who = head_rows(replace(FULL, run=run), NOW, 120, UNICODE)
+    assert word in counts.text
+    assert ("its runner is gone" in who.text) == (word == "1 interrupted")
