@@ -17,7 +17,7 @@ from ddtui.control.lock import lock_holder
 from ddtui.core.experiment import Experiment
 from ddtui.core.local_time import in_local_time
 from ddtui.core.samples import LinkState
-from ddtui.experiments.eta import QueueEta
+from ddtui.experiments.eta import QueueEta, later
 from ddtui.experiments.kept import Kept, read_kept
 from ddtui.experiments.naming import shown
 from ddtui.experiments.presence import HOST_KEY
@@ -51,6 +51,7 @@ class QueueReader:
         self._shown: tuple[Experiment, ...] = ()
         self._results: dict[str, Result] = {}
         self._eta: QueueEta | None = None
+        self._eta_at = 0.0
         self._problem = ""
         self._estimated = self._asked = _LONG_AGO
         self._estimated_of = -1
@@ -71,7 +72,7 @@ class QueueReader:
             experiments=self._shown,
             settings=kept.settings,
             results=self._results,
-            eta=self._eta,
+            eta=self._eta_now(),
             checked=self.known.checked,
             moved=self.known.moved,
             run=run,
@@ -80,6 +81,12 @@ class QueueReader:
         if run.progress is None or view.running is None:
             return view
         return msgspec.structs.replace(view, best=best_of(kept, view.running, run.progress))
+
+    def _eta_now(self) -> QueueEta | None:
+        """Times go by while the queue is run; else they are those from whenever it begins."""
+        if self._eta is None or not self._hosted.view.running:
+            return self._eta
+        return later(self._eta, max(0.0, self._source.clock() - self._eta_at))
 
     def find(self, experiment_id: str) -> Experiment | None:
         """An experiment with its secrets."""
@@ -169,7 +176,7 @@ class QueueReader:
         if since < ESTIMATE_EVERY or not (new or since >= ESTIMATE_AGAIN):
             return
         self._estimated, self._estimated_of = now, kept.version
-        self._eta = await self.known.eta(kept, self._left)
+        self._eta, self._eta_at = await self.known.eta(kept, self._left), now
 
     def _left(self, experiment: Experiment) -> float | None:
         """Seconds until an experiment that is measured here ends."""

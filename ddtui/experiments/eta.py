@@ -60,6 +60,16 @@ class QueueEta(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a figure is only a guess."""
 
 
+def later(eta: QueueEta, seconds: float) -> QueueEta:
+    """The same queue when so many seconds have gone by since it was worked out."""
+
+    def left(ends: float | None) -> float | None:
+        return None if ends is None else max(0.0, ends - seconds)
+
+    legs = tuple(msgspec.structs.replace(leg, ends=left(leg.ends)) for leg in eta.legs)
+    return msgspec.structs.replace(eta, legs=legs, seconds=left(eta.seconds))
+
+
 def load_estimate(
     past: LoadHistory,
     flags: Mapping[str, str],

@@ -4,7 +4,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.load_history import LoadHistory, LoadRecord
 from ddtui.core.measurement import Measurement, MeasurementState
-from ddtui.experiments.eta import Estimate, bench_estimate, load_estimate, queue_eta
+from ddtui.experiments.eta import Estimate, bench_estimate, later, load_estimate, queue_eta
 from ddtui.experiments.order import Item
 
 MODELS = {"target": "/models/kimi", "drafter": "/models/draft"}
@@ -97,3 +97,13 @@ def test_what_is_not_known_makes_the_rest_unknown_but_not_what_comes_before() ->
     found = queue_eta(items, "a", lambda _: None, lambda _: bench)
     assert [leg.ends for leg in found.legs] == [60, None]
     assert (found.seconds, found.reloads, found.guess) == (None, 1, True)
+
+
+def test_times_go_by() -> None:
+    def bench(_: str) -> Estimate:
+        return Estimate(60, "a bench")
+
+    items = [Item(id="a", key="k"), Item(id="b", key="k"), Item(id="c", key="k", held=True)]
+    eta = later(queue_eta(items, "k", lambda _: None, bench), 70)
+    assert [each.ends for each in eta.legs] == [0, 50, None]
+    assert eta.seconds == 50
