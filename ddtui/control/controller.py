@@ -30,6 +30,7 @@ from ddtui.control.in_the_way import carry_on, going_on, interrupted, left_behin
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key
 from ddtui.control.new_record import new_record
+from ddtui.control.of_scope import OfScope
 from ddtui.control.outcome import Asked
 from ddtui.control.planner import Planner
 from ddtui.control.proof import restart_due
@@ -118,7 +119,7 @@ class Controller:
         """Earlier changes of the unit, the newest first. Raises StoreError."""
         actions = self._actions_of()
         return await asyncio.to_thread(
-            self._store.history,
+            OfScope(self._store, actions.scope).history,
             actions.host.name,
             simulated=actions.host.simulated,
             unit=actions.unit,
@@ -129,7 +130,7 @@ class Controller:
         """A change that was begun from here and has not ended: `resume` carries it on."""
         actions = self._actions_of()
         return await asyncio.to_thread(
-            self._here.unfinished,
+            OfScope(self._here, actions.scope).unfinished,
             actions.host.name,
             actions.unit,
             simulated=actions.host.simulated,
@@ -390,7 +391,7 @@ class Controller:
 
     async def _earlier(self, actions: UnitActions, text: UnitText, force: bool) -> Earlier:
         """What a rollback goes back to. Raises NotPossible."""
-        found = await earlier(self._here, actions, text)
+        found = await earlier(OfScope(self._here, actions.scope), actions, text)
         if found is None and actions.host.simulated:
             raise NotPossible(NOTHING_CHANGED)
         if found is None:
@@ -454,10 +455,9 @@ class Controller:
             if not record.steps:
                 state = msgspec.structs.replace(record.state, machine=text.machine)
                 record = msgspec.structs.replace(record, state=state)
+            here = OfScope(self._here, actions.scope)
             self._journal = journal = Journal(record, self._store, self._watching.clock, on_step)
-            await to_its_end(
-                journal, actions, text, self._here, self._watching, self._limits, asked
-            )
+            await to_its_end(journal, actions, text, here, self._watching, self._limits, asked)
         except LockHeld:
             self._journal = before  # it is not carried on here
             raise
