@@ -50,7 +50,8 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     """Which rate decided: `user` (tok/s per user), or `total` where no other was measured."""
     user_rate: Ratio | None = None
     total_rate: Ratio | None = None
-    acceptance: Ratio | None = None
+    acceptance: Ratio | None = msgspec.field(default=None, name="acceptance_length")
+    """Of the acceptance length, called so in JSON."""
     step_time: Ratio | None = None
     pays: bool | None = None
     """Whether acceptance grew by the larger factor; None where a factor is not known."""

@@ -28,7 +28,13 @@ SCHEMA = 1
 """Grows when a key of the JSON changes its meaning; new keys alone do not make it grow."""
 
 _FIGURES = ("user_rate", "total_rate", "acceptance_length", "step_time", "tpot", "ttft", "ttfo")
-_RATIOS = ("user_rate", "total_rate", "acceptance", "step_time")
+_RATIOS = {
+    "user_rate": "user_rate",
+    "total_rate": "total_rate",
+    "acceptance": "acceptance_length",
+    "step_time": "step_time",
+}
+"""Fields of a comparison, and what their columns are called."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 Value = str | float | int | bool | None
@@ -159,8 +165,8 @@ def _comparison(row: Row, cell: Cell | None) -> Iterator[tuple[str, Value]]:
     found = row.comparison if cell is None else row.comparisons[cell.concurrency]
     verdict: Value = "failed" if row.state == "failed" else str(found.standing)
     yield "verdict", verdict
-    for name in _RATIOS:
-        ratio: Ratio | None = getattr(found, name)
+    for field, name in _RATIOS.items():
+        ratio: Ratio | None = getattr(found, field)
         yield f"{name}_ratio", ratio.value if ratio is not None else None
         yield f"{name}_ratio_low", ratio.low if ratio is not None else None
         yield f"{name}_ratio_high", ratio.high if ratio is not None else None

@@ -69,8 +69,8 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     user_rate: float | None = None
     """Tokens per second of one user, median."""
     total_rate: float | None = None
-    acceptance: float | None = None
-    """Acceptance length."""
+    acceptance: float | None = msgspec.field(default=None, name="acceptance_length")
+    """Acceptance length, called so in JSON."""
     passed: int | None = None
     """Coding tasks passed, of `tasks`."""
     tasks: int = 0

@@ -216,7 +216,7 @@ def check_results(ddtui: Ddtui) -> None:
     comparison = rows[16]["comparison"]
     assert comparison["standing"] in {"faster", "slower", "tie", "unclear"}
     ratio = ACCEPTANCE[16] / ACCEPTANCE[8]
-    assert comparison["acceptance"]["value"] == pytest.approx(ratio, rel=0.06)
+    assert comparison["acceptance_length"]["value"] == pytest.approx(ratio, rel=0.06)
     table = ddtui.run("results", "gpu", "--sweep", "blocks")
     RESULTS.extend(line for line in table.stdout.splitlines() if line.strip())
     folder = ddtui.folder / "exported"

@@ -368,7 +368,7 @@ def test_the_list_shows_what_was_measured(run: Run, queue: Any, store: Store) ->
     assert head.split() == ["ID", "STATE", "CONFIGURATION", "TOK/S", "ACCEPT", "PLAN"]
     assert line.split()[1:] == ["done", "budget", "8", "148", "3.40", "default"]
     (report,) = queue("list")["experiments"]
-    assert (report["result"]["user_rate"], report["result"]["acceptance"]) == (148.2, 3.4)
+    assert (report["result"]["user_rate"], report["result"]["acceptance_length"]) == (148.2, 3.4)
     assert (report["result"]["concurrency"], report["interrupted"]) == (1, False)
 
 
