@@ -173,7 +173,7 @@ def _clock(stamp: float | None) -> str:
     if stamp is None:
         return ""
     try:
-        return datetime.fromtimestamp(stamp, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        return datetime.fromtimestamp(stamp, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
     except (ValueError, OverflowError, OSError):
         return ""
 

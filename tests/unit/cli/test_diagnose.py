@@ -216,4 +216,4 @@ def test_when_and_how_a_ready_engine_ended(run: Run, tmp_path: Path) -> None:
     result = run("diagnose", str(file))
     assert result.exit_code == 0
     assert "not ended" not in result.stdout
-    assert "ended       2027-06-07 11:00:00  llm.service: Main process exited" in result.stdout
+    assert "ended       2027-06-07 11:00:00 UTC  llm.service: Main process exited" in result.stdout
