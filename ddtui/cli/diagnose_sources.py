@@ -31,6 +31,7 @@ from ddtui.config.hosts import HostTarget
 from ddtui.core.diagnosis import LogExamination
 from ddtui.core.engine import Engine, LogDialect
 from ddtui.core.examination import Diagnosis
+from ddtui.core.kernel_words import KernelLine
 from ddtui.core.log_wrapping import Wrapping
 from ddtui.core.samples import JournalLine, UnitStatus
 from ddtui.engines import dialect_of_log
@@ -94,7 +95,7 @@ def of_stream(stream: IO[bytes], name: str, now: float, unit: str = "") -> Diagn
             "its newest lines come first",
             "turn it round: `tac FILE | ddtui diagnose -`, or leave out journalctl's -r",
         )
-    result = examination.conclude(kernel=tuple(log.kernel))
+    result = examination.conclude(kernel=log.kernel())
     remarks: tuple[str, ...] = ()
     if log.cut:
         remarks = (
@@ -264,7 +265,13 @@ async def _all(host: Host, program: Program, *arguments: str) -> list[bytes]:
     return entries
 
 
-async def _kernel(host: Host, began: float | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+_UNIX = re.compile(r"(\d{9,11}\.\d{1,6}) ")
+"""What `short-unix` puts before a line."""
+
+
+async def _kernel(
+    host: Host, began: float | None
+) -> tuple[tuple[KernelLine, ...], tuple[str, ...]]:
     """Lines of the kernel since then, and remarks about what could not be read."""
     if began is None:
         return (), ()
@@ -273,7 +280,12 @@ async def _kernel(host: Host, began: float | None) -> tuple[tuple[str, ...], tup
     except HostError as error:
         return (), (f"the kernel's log was not read: {error.what}",)
     text = answer.stdout.decode("utf-8", "replace")
-    return tuple(line for line in text.splitlines() if line.strip()), ()
+    return tuple(_kernel_line(line) for line in text.splitlines() if line.strip()), ()
+
+
+def _kernel_line(text: str) -> KernelLine:
+    stamp = _UNIX.match(text)
+    return KernelLine(float(stamp[1]) if stamp is not None else 0.0, text)
 
 
 async def _start_before(host: Host, scope: str, name: str, engine: Engine) -> Diagnosis | None:

@@ -23,6 +23,7 @@ import msgspec
 from ddtui.collect import journal_export
 from ddtui.collect.journal_entries import JournalReader
 from ddtui.core.journal_text import split_message
+from ddtui.core.kernel_words import KernelLine
 from ddtui.core.log_wrapping import Wrapping
 from ddtui.core.samples import JournalLine
 from ddtui.core.text import clean
@@ -68,6 +69,8 @@ _LEVEL_STAMP = re.compile(
     r"(?:\([\w.-]{1,60}(?: rank=\d{1,5})? pid=\d{1,9}\) ?)?"
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d:\d\d:\d\d) \["
 )
+_ABOUT_ENGINES = re.compile("Xid|GPU|NVRM|NVLink|amdgpu|[Mm]emory|oom|segfault")
+"""What of the kernel's log may tell why an engine ended: firewalls write a lot more."""
 _MANAGER = re.compile(r"systemd|(?:\S+/)?init\.scope|user@\d+\.service")
 _OTHER_UNITS = re.compile(
     r"\S\.(?:scope|timer|slice|mount|target|socket|path|device|swap)\b|\b[Ss]ession \d"
@@ -121,6 +124,7 @@ class _Origin(msgspec.Struct):
     about: object = msgspec.field(name="UNIT", default="")
     about_user: object = msgspec.field(name="USER_UNIT", default="")
     transport: object = msgspec.field(name="_TRANSPORT", default="")
+    stamp: object = msgspec.field(name="__REALTIME_TIMESTAMP", default="")
     message: object = msgspec.field(name="MESSAGE", default=None)
 
 
@@ -138,8 +142,9 @@ class SavedLog:
         self._now = datetime.fromtimestamp(now, UTC)
         self.unit = unit
         """Unit whose lines are wanted, where the log holds those of several; empty: not known."""
-        self.kernel: deque[str] = deque(maxlen=KERNEL_KEPT)
-        """Lines of the kernel found in it."""
+        self._kernel: deque[KernelLine] = deque(maxlen=KERNEL_KEPT)
+        self._is_journal = False
+        """Engine and kernel have stamps of one clock."""
         self.lines_read = 0
         self.bytes_read = 0
         self.cut = ""
@@ -232,8 +237,9 @@ class SavedLog:
             return
         if origin.transport == "kernel":
             if isinstance(origin.message, str):
-                self.kernel.append(origin.message)
+                self._of_kernel(_microseconds(origin.stamp), origin.message)
             return
+        self._is_journal = True
         about = str(origin.about or origin.about_user or "")
         name = about or str(origin.user_unit or origin.unit or "")
         if self.unit and name != self.unit:
@@ -253,6 +259,16 @@ class SavedLog:
             return
         for line in words.splitlines():
             yield from self._plain(line)
+
+    def kernel(self) -> tuple[KernelLine, ...]:
+        """Lines of the kernel found in it, with times where they are of the engine's clock."""
+        if self._is_journal:
+            return tuple(self._kernel)
+        return tuple(line._replace(stamp=0.0) for line in self._kernel)
+
+    def _of_kernel(self, stamp: float, text: str) -> None:
+        if _ABOUT_ENGINES.search(text) is not None:
+            self._kernel.append(KernelLine(stamp, text))
 
     def settle_unit(self) -> None:
         """Take the unit of the line read last for the engine's: others' lines are passed over."""
@@ -278,8 +294,9 @@ class SavedLog:
                 text = text[prefix.end() :]
                 self._stamp = self._time_of(prefix) or self._stamp
                 if ident == "kernel":
-                    self.kernel.append(text)
+                    self._of_kernel(self._stamp, text)
                     return
+                self._is_journal = True
                 manager = _MANAGER.fullmatch(ident) is not None
                 if not manager:
                     self._pid = int(prefix["pid"]) if prefix["pid"] else None
@@ -415,6 +432,11 @@ def _seconds(text: str) -> float | None:
         return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
+
+
+def _microseconds(text: object) -> float:
+    """Unix seconds of the journal's microseconds; 0 for what is no number."""
+    return int(text) / 1e6 if isinstance(text, str) and text.isdecimal() else 0.0
 
 
 def _offset(zone: str) -> float:

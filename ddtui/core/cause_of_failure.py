@@ -30,6 +30,8 @@ _GENERAL_RANK = 70
 """Below it, a signature of the first exception gives way to one of the end of its chain."""
 _HANG_SECONDS = 900.0
 """How far before a death without an exception its reason may stand: watchdogs wait for minutes."""
+_GPU_SECONDS = 60.0
+"""How far from the end the kernel may speak of a GPU, for that to belong to it."""
 
 _WORDS_LENGTH = 160
 _UNFINISHED = re.compile(r":$|^[\w.]+$|validation errors? for [\w.]+$")
@@ -242,19 +244,37 @@ def _known(found: _Found, fault: Fault | None, case: Case) -> Cause:
         lines.append(fault.message)
     return Cause(
         signature.id,
-        _title(signature, fault),
-        _evidence(*lines, *case.manager[-1:]),
+        _title(found, fault),
+        _evidence(*lines, *_of_the_gpu(case, signature), *case.manager[-1:]),
         signature.remedy,
         signature.links[0] if signature.links else "",
         signature.cause,
     )
 
 
-def _title(signature: Signature, fault: Fault | None) -> str:
-    """A general signature's title says with the exception's own words what it was this time."""
+def _of_the_gpu(case: Case, chosen: Signature | None = None) -> list[str]:
+    """What the kernel said of a GPU when the engine died, where that is not the cause itself."""
+    near = [
+        seen
+        for each in case.sightings
+        if each.signature.kind is Kind.HARDWARE and each.signature is not chosen
+        for seen in each.all()
+        if seen.place is Place.KERNEL and abs(seen.stamp - case.end.stamp) <= _GPU_SECONDS
+    ]
+    return [seen.text for seen in sorted(near, key=lambda seen: seen.number)[:1]]
+
+
+def _title(found: _Found, fault: Fault | None) -> str:
+    """A general signature's title says with the exception's own words what it was this time.
+
+    With those of the line that led to the exception, where that alone has the signature.
+    """
+    signature, seen = found
     if not signature.tells_message or fault is None or fault.wrapper:
         return signature.title
-    return f"{signature.title}: {_whole_words(fault.message, _WORDS_LENGTH)}"
+    led = all(each.number < fault.number for each in seen)
+    words = seen[0].text.strip() if led else fault.message
+    return f"{signature.title}: {_whole_words(shown(words), _WORDS_LENGTH)}"
 
 
 def _whole_words(text: str, most: int) -> str:
@@ -272,7 +292,7 @@ def _unrecognized(fault: Fault, case: Case) -> Cause:
     return Cause(
         UNRECOGNIZED,
         _whole_words(safe_text(title.strip(), len(title)), _EVIDENCE_LENGTH),
-        _evidence(fault.message, *fault.more, *case.manager[-1:]),
+        _evidence(fault.message, *fault.more, *_of_the_gpu(case), *case.manager[-1:]),
         "No signature is known for this. The traceback above this line in the log says where it"
         " happened; search the engine's issues for its text.",
     )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 
 from ddtui.core.engine import LogDialect
 from ddtui.core.examination import Diagnosis, Examination
+from ddtui.core.kernel_words import KernelLine
 from ddtui.core.samples import JournalLine, UnitStatus
 
 
@@ -56,7 +57,9 @@ class LogExamination:
             return
         self.current.take(line, ())
 
-    def conclude(self, unit: UnitStatus | None = None, kernel: Sequence[str] = ()) -> Diagnosis:
+    def conclude(
+        self, unit: UnitStatus | None = None, kernel: Sequence[KernelLine] = ()
+    ) -> Diagnosis:
         """What the last invocation's lines say."""
         return self.current.conclude(unit, kernel, earlier=self.earlier)
 
@@ -66,7 +69,7 @@ def diagnose(
     *,
     engine: LogDialect,
     unit: UnitStatus | None = None,
-    kernel: Sequence[str] = (),
+    kernel: Sequence[KernelLine] = (),
 ) -> Diagnosis:
     """Diagnose the last invocation in a log, oldest line first.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from ddtui.core.cause_of_failure import Case, Cause, Fault, Seen, Sightings, cause_of, shown
+from ddtui.core.cause_of_failure import Case, Cause, Fault, Seen, Sightings, cause_of
 from ddtui.core.decode_figures import DecodeFigures, DecodeSummary
 from ddtui.core.engine import LogDialect
 from ddtui.core.events import (
@@ -31,9 +31,11 @@ from ddtui.core.events import (
     Prefilled,
 )
 from ddtui.core.faults import FailureEvent, Faults
+from ddtui.core.kernel_words import KernelLine, Life, belonging
 from ddtui.core.load_phases import PhaseTimeline
 from ddtui.core.samples import JournalLine, UnitStatus
 from ddtui.core.signatures import CAUSES, Kind, Place, Signature
+from ddtui.core.unit_ending import ending_of, unit_failed
 
 CONFIG_KEPT = 2000
 MATCHED_TEXT = 2000
@@ -59,7 +61,6 @@ _ENDED = re.compile(r"^Stopp(?:ed|ing) |Deactivated successfully|Scheduled resta
 _RESTARTS = re.compile(r"restart counter is at (\d+)")
 _SOURCE = re.compile(r"(?:\[rank\d+\]: ?)?(?:    |  File \")")
 """What a traceback quotes: code, whose words say nothing of what happened."""
-_SIGNALS = {6: "ABRT", 7: "BUS", 9: "KILL", 11: "SEGV", 15: "TERM"}
 
 
 class PhaseSpan(msgspec.Struct, frozen=True):
@@ -342,7 +343,7 @@ class Examination:
 
     def failed(self, unit: UnitStatus | None = None) -> bool:
         """Whether the engine has failed in this invocation."""
-        if self._gone is not None or self._died or _unit_failed(unit):
+        if self._gone is not None or self._died or unit_failed(unit):
             return True
         if any(
             each.signature.kind in (Kind.SYSTEMD, Kind.KERNEL) for each in self._sightings.values()
@@ -355,25 +356,29 @@ class Examination:
         is_starting = self._fired_up is None and self._draining is None
         return is_starting and self._faults.is_alone_at(self.lines)
 
-    def cause(self, unit: UnitStatus | None = None, kernel: Sequence[str] = ()) -> Cause | None:
+    def cause(
+        self, unit: UnitStatus | None = None, kernel: Sequence[KernelLine] = ()
+    ) -> Cause | None:
         """Why the engine failed; None when it has not."""
         return cause_of(self._case(unit, kernel)) if self.failed(unit) else None
 
-    def _case(self, unit: UnitStatus | None, kernel: Sequence[str]) -> Case:
+    def _case(self, unit: UnitStatus | None, kernel: Sequence[KernelLine]) -> Case:
         sightings = {name: each.copy() for name, each in self._sightings.items()}
         manager = list(self._manager)
-        ending = _ending(unit) if _unit_failed(unit) else ""
+        ending = ending_of(unit) if unit_failed(unit) else ""
         if ending and not manager:
             manager = [ending]
-        outside = [(Place.SYSTEMD, ending)] if ending else []
-        outside += [(Place.KERNEL, text[:MATCHED_TEXT]) for text in kernel]
-        for place, text in outside:
-            for signature in self._signatures.matches(text, place):
-                seen = Seen(self.lines + 1, self._stamp, text, "", place)
-                sightings.setdefault(signature.id, Sightings(signature)).add(seen)
         end = self._gone or Seen(self.lines, self._stamp, "", "", Place.ENGINE)
         ready = self._fired_up
         was_ready = ready is not None and (self._gone is None or ready.number < end.number)
+        outside = [(Place.SYSTEMD, KernelLine(0.0, ending))] if ending else []
+        life = self._life(was_ready=was_ready)
+        outside += [(Place.KERNEL, line) for line in belonging(kernel, life)]
+        for place, line in outside:
+            text = line.text[:MATCHED_TEXT]
+            for signature in self._signatures.matches(text, place):
+                seen = Seen(self.lines + 1, line.stamp or self._stamp, text, "", place)
+                sightings.setdefault(signature.id, Sightings(signature)).add(seen)
         return Case(
             faults=tuple(
                 fault for fault in self._faults.kept if self._matters(fault, end, was_ready)
@@ -388,6 +393,11 @@ class Examination:
             alone=self._faults.alone_before(end.number),
         )
 
+    def _life(self, *, was_ready: bool) -> Life:
+        began = self._timeline.began if self._timeline is not None else 0.0
+        gone = self._gone.stamp if self._gone is not None else 0.0
+        return Life(began, was_ready, gone or self._died_at or 0.0, self._stamp)
+
     def _matters(self, fault: Fault, end: Seen, was_ready: bool) -> bool:
         """Of an engine that was ready, only what failed when it died matters.
 
@@ -398,7 +408,11 @@ class Examination:
         )
 
     def conclude(
-        self, unit: UnitStatus | None = None, kernel: Sequence[str] = (), *, earlier: int = 0
+        self,
+        unit: UnitStatus | None = None,
+        kernel: Sequence[KernelLine] = (),
+        *,
+        earlier: int = 0,
     ) -> Diagnosis:
         """What all the lines taken say."""
         failed = self.failed(unit) or (unit is None and self._ends_in_an_exception())
@@ -424,14 +438,14 @@ class Examination:
             lines=self.lines,
             earlier=earlier,
             ended=ended,
-            ending=_ending(unit) if _unit_failed(unit) else "".join(list(self._manager)[:1]),
+            ending=ending_of(unit) if unit_failed(unit) else "".join(list(self._manager)[:1]),
         )
 
     def _end_of(self, unit: UnitStatus | None) -> float | None:
         """When the engine ended, Unix seconds; None while it runs, or where nothing tells."""
         if self._died_at is not None:
             return self._died_at
-        if unit is not None and (_unit_failed(unit) or unit.active_state == "inactive"):
+        if unit is not None and (unit_failed(unit) or unit.active_state == "inactive"):
             return unit.state_changed_at
         return self._draining
 
@@ -466,25 +480,6 @@ class Examination:
             )
             if is_low or signature.id in told or signature.id in self._sightings:
                 yield Note(signature.id, signature.title, signature.remedy)
-
-
-def _unit_failed(unit: UnitStatus | None) -> bool:
-    if unit is None:
-        return False
-    return unit.active_state == "failed" or unit.is_auto_restarting
-
-
-def _ending(unit: UnitStatus | None) -> str:
-    """How systemd says that the unit ended, in the words of its own log lines."""
-    if unit is None:
-        return ""
-    words = f"{unit.name}: Result={unit.result or 'unknown'}"
-    if unit.exit_code and unit.exit_status is not None:
-        status = str(unit.exit_status)
-        names = _SIGNALS if unit.exit_code != "exited" else {200: "CHDIR", 203: "EXEC"}
-        name = names.get(unit.exit_status)
-        words += f", code={unit.exit_code}, status={status}{f'/{name}' if name else ''}"
-    return shown(words)
 
 
 def _tp(config: dict[str, Scalar]) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ddtui.core.diagnosis import diagnose
 from ddtui.core.examination import Diagnosis
+from ddtui.core.kernel_words import KernelLine
 from ddtui.core.samples import JournalLine, UnitStatus
 from ddtui.engines.sglang import SGLANG
 
@@ -52,7 +53,9 @@ class Log:
         self.say("INFO:     Uvicorn running on http://127.0.0.1:1 (Press CTRL+C to quit)", after=9)
         return self.say(UP, after=2)
 
-    def diagnosed(self, unit: UnitStatus | None = None, kernel: tuple[str, ...] = ()) -> Diagnosis:
+    def diagnosed(
+        self, unit: UnitStatus | None = None, kernel: tuple[KernelLine, ...] = ()
+    ) -> Diagnosis:
         return diagnose(self.lines, engine=SGLANG, unit=unit, kernel=kernel)
 
 

@@ -101,8 +101,11 @@ _OUTPUT_ENDS = re.compile(
     r"During handling|The above exception|Possible solutions:|Killed|-{3}|={3}"
 )
 
-_ASSERTION = re.compile(r".{0,400}:\s{1,4}Assertion [`'].{1,300}[`'] failed\.?\s*$")
-"""What the C library says of a process that it aborts."""
+_ASSERTION = re.compile(
+    r".{0,400}:\s{1,4}Assertion [`'].{1,300}[`'] failed\.?\s*$"
+    r"|Assertion failed: \S{1,300}:\d{1,6}, condition: "
+)
+"""What the C library says of a process that it aborts, and kernels of what they were given."""
 
 _LEFT = re.compile(r"resource_tracker: There appear to be \d+ leaked")
 """Python's word on what processes that are gone have left."""
@@ -295,7 +298,7 @@ def _last_words(text: str, stamp: float) -> Failed | None:
     if text.startswith(("terminate called", "Fatal Python error:")) or _KILLED.match(text):
         last = failed(text, stamp, wrapper=not text.startswith("Fatal"))
         return msgspec.structs.replace(last, ends_process=True)
-    if " Assertion " in text[:500] and _ASSERTION.match(text) is not None:
+    if "Assertion " in text[:500] and _ASSERTION.match(text) is not None:
         return failed(text, stamp)
     if text[:16].lstrip().startswith("what():"):
         return failed(text.partition("what():")[2].strip(), stamp)

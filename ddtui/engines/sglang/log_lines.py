@@ -86,9 +86,14 @@ PLAIN_START = 22
 """Where the message begins in a line without fractions of a second and without a rank."""
 
 
-_LEVELS = {"DEBU", "INFO", "WARN", "ERRO", "CRIT"}
-_LEVEL = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL) [\w.]{1,80}\.py:\d{1,6}: ")
-"""What some versions write behind the stamp: `[...] INFO engine.py:156: server_args=...`."""
+_LEVELS = {"DEBU", "INFO", "WARN", "ERRO", "CRIT", "[DEB", "[INF", "[WAR", "[ERR", "[CRI"}
+_LEVEL_NAMES = "DEBUG|INFO|WARNING|ERROR|CRITICAL"
+_LEVEL = re.compile(
+    rf"(?P<level>{_LEVEL_NAMES}) [\w.]{{1,80}}\.py:\d{{1,6}}: "
+    rf"|\[(?P<own>{_LEVEL_NAMES})\](?: ?\[[^\]]{{1,120}}\]){{0,4}}(?: ?(?:>>>|[-:|]))? ?"
+)
+"""What some versions write behind the stamp: `[...] INFO engine.py:156: server_args=...`; and a
+logging configuration of the user's own: `[...] [INFO] [PID-7] [sglang.srt] >>> server_args=...`."""
 
 
 class Message(NamedTuple):
@@ -197,8 +202,9 @@ def severity(text: str, priority: int | None) -> str:
     if start < 0:
         return _bare_severity(without_torch_rank(text))
     level = _LEVEL.match(text, _stamp_end(text) + 2)
-    if level is not None and level["level"] != "INFO":
-        return level["level"].lower().replace("critical", "error")
+    name = (level["level"] or level["own"]) if level is not None else "INFO"
+    if name != "INFO":
+        return name.lower().replace("critical", "error")
     return _stamped_severity(text[start : start + _HEAD])
 
 

@@ -86,7 +86,7 @@ def test_systemds_and_the_kernels_lines() -> None:
         ("llm.service: Failed with result 'oom-kill'.", True),
         ("llm.service: Start request repeated too quickly.", True),
     ]
-    assert list(log.kernel) == ["Out of memory: Killed process 7 (python)"]
+    assert [line.text for line in log.kernel()] == ["Out of memory: Killed process 7 (python)"]
 
 
 def test_a_pasted_log_with_colours_and_dos_line_ends() -> None:
@@ -143,7 +143,7 @@ def test_json_entries() -> None:
         ("llm.service: Failed", True),
     ]
     assert lines[0].invocation == "a" * 32
-    assert list(log.kernel) == ["Xid 79"]
+    assert [line.text for line in log.kernel()] == ["Xid 79"]
 
 
 def test_the_unit_is_settled_by_the_line_read_last() -> None:

@@ -12,6 +12,7 @@ from ddtui.core.cause_of_failure import NOT_IN_LOG, UNRECOGNIZED
 from ddtui.core.decode_figures import MOST_KEPT, Series
 from ddtui.core.diagnosis import LogExamination, diagnose
 from ddtui.core.examination import Diagnosis
+from ddtui.core.kernel_words import KernelLine
 from ddtui.core.samples import JournalLine, UnitStatus
 from ddtui.engines.sglang import SGLANG
 from tests.support.diagnosed_log import HEADER, SIGQUIT, UP, Log, cause_id, stamped, unit
@@ -186,7 +187,7 @@ def test_systemds_result_proves_it() -> None:
     ],
 )
 def test_the_kernels_log_proves_it(line: str, id_: str) -> None:
-    assert cause_id(Log().starting().say(KILLED).diagnosed(kernel=(line,))) == id_
+    assert cause_id(Log().starting().say(KILLED).diagnosed(kernel=(KernelLine(0.0, line),))) == id_
 
 
 def test_sglangs_own_sigkill_is_told_by_its_traceback() -> None:

@@ -17,6 +17,9 @@ from tests.unit.engines.captures import text_of
         ("[2026-09-22 17:27:12.123 TP0] x", "TP0", "x"),
         ("[2026-09-22 17:27:12,123] x", "", "x"),
         ("[2026-09-22 17:27:12] INFO engine.py:156: x", "", "x"),
+        ("[2026-09-22 17:27:12,173] [INFO] [PID-7-MainThread] [sglang.srt.x] >>> x", "", "x"),
+        ("[2026-09-22 17:27:12 TP0] [ERROR] - x", "TP0", "x"),
+        ("[2026-09-22 17:27:12 TP0] [INFORMED] x", "TP0", "[INFORMED] x"),
         ("[2026-09-22 17:27:12 TP1] WARNING model_config.py:1098: x", "TP1", "x"),
         ("[2026-09-22 17:27:12] INFO:     x", "", "INFO:     x"),
         ("[17:27:12 TP1] a message of 0.3", "TP1", "a message of 0.3"),
@@ -45,6 +48,8 @@ STAMP = "[2026-09-22 17:27:12 TP0] "
         ("[2026-09-22 17:27:12] WARNING server_args.py:1359: Mixed chunk is off", "warning"),
         ("[2026-09-22 17:27:12] ERROR scheduler.py:10: it is over", "error"),
         ("[2026-09-22 17:27:12] INFO engine.py:156: server_args=ServerArgs(a=1)", "info"),
+        ("[2026-09-22 17:27:12,173] [WARNING] [PID-7] [sglang.srt.x] >>> x", "warning"),
+        ("[2026-09-22 17:27:12,173] [CRITICAL] x", "error"),
         (STAMP + "Scheduler hit an exception: Traceback (most recent call last):", "error"),
         (
             STAMP + "Received sigquit from a child process. It usually means the child failed.",
