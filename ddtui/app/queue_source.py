@@ -236,8 +236,9 @@ class QueueOfHost:
         base = baseline_of(view.settings)
         if not waiting and (base is None or base.left is not None):
             held = any(each.state in WAITING for each in view.experiments)
-            what = "All that waits is held." if held else "The queue is empty."
-            raise ControlProblem(what, "Release one, or add one.")
+            if held:
+                raise ControlProblem("All that waits is held.", "Release one, or add one.")
+            raise ControlProblem("Nothing waits to be run.", "Add an experiment, or a grid.")
         run = view.run
         holder = "" if run.where in {"nobody", "here"} else run.who
         coding = any(each.plan.coding for each in waiting)

@@ -37,6 +37,7 @@ from ddtui.ui.screens.history import HistoryScreen
 from ddtui.ui.screens.hosts import HostsScreen, SwitchHost
 from ddtui.ui.screens.live import LiveScreen
 from ddtui.ui.screens.log import LogScreen
+from ddtui.ui.screens.modal import Modal
 from ddtui.ui.screens.monitor import MonitorScreen
 from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.screens.queue import QueueScreen
@@ -44,11 +45,12 @@ from ddtui.ui.screens.results import ResultsScreen
 from ddtui.ui.screens.waiting import WaitingScreen
 from ddtui.ui.shown import Shown, urgent_change, urgent_key, urgent_queue
 from ddtui.ui.source import ControlSource, LiveSource, UiSettings
-from ddtui.ui.toasts import PASSING, TOAST_CSS, forget_passing
+from ddtui.ui.toasts import PASSING, TOAST_CSS, forget, forget_passing
 from ddtui.ui.widgets.log_tail import TAIL
 
 CHECK_INTERVAL = 0.25
 """Seconds between two looks for what must be painted at once: a change of state."""
+_SAVED = "Saved the screen in"
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
 _HINTED = (
     *("app.reconnect", "app.log", "app.decide", "presets.edit"),
@@ -211,10 +213,19 @@ class DdtuiApp(App[object], inherit_bindings=False):
             self._aftermath.asked(event.time, word=word)
         elif self._aftermath.swallows(key, event.time):
             if self._aftermath.worth_telling():
-                self.notify("Keys right after that did nothing", markup=False)
+                self.notify("Keys typed right after the question were ignored", markup=False)
             return
         self._last_typed = event.time
-        await super().on_event(event)
+        if isinstance(screen, Modal) and self._takes_picture(event):
+            self.action_save_screen()
+        else:
+            await super().on_event(event)
+
+    def _takes_picture(self, event: Typed) -> bool:
+        """Whether a key saves the screen over a dialog too, which takes all other keys itself."""
+        if not isinstance(event, events.Key) or event.is_printable:
+            return False  # it is typed into the dialog
+        return event.key in self.keymap.of("app.screenshot")
 
     def on_typing_refused(self) -> None:
         """Keep what was meant for a line that did not come up from acting as keys."""
@@ -392,6 +403,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
 
     def action_save_screen(self) -> None:
         """Save a picture of the screen, once what it was asked from has closed."""
+        forget(self, _SAVED)  # of an earlier one: it would stand in this one
         self.call_after_refresh(self._save_picture)
 
     def _save_picture(self) -> None:
@@ -401,7 +413,7 @@ class DdtuiApp(App[object], inherit_bindings=False):
             words = f"Not saved: {error.strerror} ({error.filename})"
             self.notify(words, severity="error", markup=False)
         else:
-            self.notify(f"Saved the screen in {at_home(path)}", markup=False, timeout=10)
+            self.notify(f"{_SAVED} {at_home(path)}", markup=False, timeout=10)
 
     def action_presets(self) -> None:
         """Show the presets."""

@@ -81,7 +81,8 @@ def _state_row(each: Experiment, glyphs: Glyphs) -> Row:
         row.add(f"  attempt {each.attempts}", Ink.WARN)
     if each.began is not None:
         end = each.ended if each.state in ENDED else None
-        row.add(f"  since {fmt.clock(each.began)}", Ink.LABEL)
+        word = "since" if end is None else "begun"
+        row.add(f"  {word} {fmt.clock(each.began)}", Ink.LABEL)
         if end is not None:
             row.add(f", took {fmt.duration(end - each.began)}", Ink.LABEL)
     if each.state in ENDED:

@@ -324,7 +324,7 @@ def result_row(result: Result, room: int = 1_000, *, marked: bool = True) -> Row
     if result.user_rate is not None:
         row.add(fmt.tokens_per_second(result.user_rate), Ink.STRONG).add(" tok/s", Ink.LABEL)
     if result.acceptance is not None:
-        word = " accept " if room >= _ACCEPT_FROM else " AL "
+        word = " accept " if room >= _ACCEPT_FROM else " len "
         row.add(word, Ink.LABEL).add(f"{result.acceptance:.2f}", Ink.STRONG)
     if result.passed is not None:
         _add_whole(row, Row(f"  {result.passed}/{result.tasks}"), room)

@@ -85,7 +85,7 @@ class Shown:
         if state is None or state.status in {SourceStatus.LIVE, SourceStatus.STARTING}:
             return ""
         words = f"{state.status}: {state.detail}" if state.detail else str(state.status)
-        return f"{words}. {state.remedy}" if state.remedy else words
+        return f"{words}; {state.remedy}" if state.remedy else words
 
     def figure_stale(self, figure: Figure | None) -> bool:
         """Whether a figure is out of date. An idle engine's figures are not: they rest."""

@@ -16,6 +16,15 @@ ToastRack { padding: 0; }
 """Style for the app: one line for what fits in one, so that little is covered."""
 
 
+def forget(app: App[Any], beginning: str) -> None:
+    """Take away what was told in these words."""
+    told = [each for each in app._notifications if each.message.startswith(beginning)]
+    for each in told:
+        app._unnotify(each, refresh=False)
+    if told:
+        app._refresh_notifications()
+
+
 def forget_passing(app: App[Any]) -> None:
     """Take away what was told in passing, as something else is looked at now.
 

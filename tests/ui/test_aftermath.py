@@ -56,7 +56,7 @@ async def test_the_word_typed_after_a_cancelled_question_is_no_keys() -> None:
         await until(operator, lambda: operator.app.screen is below)
         await until(operator, shows(operator, "Cancelled: nothing was done"))
         await operator.press(*word, each=0.3)
-        await until(operator, shows(operator, "Keys right after that did nothing"))
+        await until(operator, shows(operator, "Keys typed right after the question were ignored"))
         assert operator.app.screen is below
         await operator.press("m")
         await until(operator, lambda: isinstance(operator.app.screen, LikeScreen))

@@ -376,6 +376,7 @@ async def test_read_only_has_none_of_it() -> None:
             offered = {each.id for each in actions_of(operator.app.screen)}
             assert not offered & {"app.rollback", "app.restart", "app.decide", "presets.apply"}
         assert isinstance(operator.app.screen, PresetsScreen)
+        assert "READ-ONLY" in operator.text().splitlines()[0]
         assert "Apply" not in operator.text().splitlines()[-1]
         await operator.press("question_mark")
         await operator.pilot.pause()

@@ -14,14 +14,21 @@ from ddtui.ui.themes import install_themes, variable_defaults
 class Asking(App[object]):
     """Asks once, by a clock that the test moves."""
 
-    def __init__(self, typed: str = "", *, refuse: str = "", unasked: bool = False) -> None:
+    def __init__(
+        self,
+        typed: str = "",
+        *,
+        refuse: str = "",
+        unasked: bool = False,
+        action: str = "Restart",
+    ) -> None:
         super().__init__()
         self.now = 100.0
         self.answers: list[bool | None] = []
         words = Words(
             "Restart llm.service on ct200",
             "[b]Running requests[/] are lost: [@click=app.quit]12[/]",
-            "Restart",
+            action,
             typed=typed,
             refuse=refuse,
         )
@@ -263,3 +270,17 @@ async def test_words_are_no_markup() -> None:
         text = "\n".join("".join(segment.text for segment in strip) for strip in strips)
         assert "[@click=app.quit]12[/]" in text
         assert "Restart llm.service on ct200" in text
+
+
+async def test_what_only_tells_something_closes_at_once() -> None:
+    app = Asking(action="")
+    async with app.run_test() as pilot:
+        await send(pilot, "escape", each=0.0)  # as it comes up
+        assert app.answers == [False]
+
+
+async def test_a_question_does_not_close_as_it_comes_up() -> None:
+    app = Asking()
+    async with app.run_test() as pilot:
+        await send(pilot, "escape", each=0.0)
+        assert app.answers == []

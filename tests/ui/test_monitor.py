@@ -12,8 +12,16 @@ from textual.app import App
 from textual.geometry import Region
 
 from ddtui.core.events import Phase
-from ddtui.core.samples import LinkState
-from ddtui.core.snapshot import Alert, PhaseStatus, PhaseView, ReadinessState, Severity, Snapshot
+from ddtui.core.samples import Collector, LinkState, SourceStatus
+from ddtui.core.snapshot import (
+    Alert,
+    EngineView,
+    PhaseStatus,
+    PhaseView,
+    ReadinessState,
+    Severity,
+    Snapshot,
+)
 from ddtui.ui.app import DdtuiApp
 from ddtui.ui.shown import Shown
 from ddtui.ui.source import UiSettings
@@ -374,3 +382,26 @@ def test_how_far_a_phase_is_goes_before_by_what_it_is_known(width: int) -> None:
     assert "518.3 of 548.0 GiB" in text
     assert len(text) <= width
     assert ("GPU memory" in text) == (width == 120)
+
+
+async def test_a_stopped_engine_has_no_load_that_went_well() -> None:
+    def stopped(now: float) -> Snapshot:
+        live = scenes.live(now)
+        there = replace(live.readiness, state=ReadinessState.STOPPED)
+        engine = replace(live.engine, acceptance_length=None, acceptance_lifetime=None)
+        return replace(live, readiness=there, engine=engine)
+
+    text = await shown(stopped)
+    assert "loaded in" not in text
+    assert "no figure now" in text  # there were some: the chart has them
+
+
+async def test_why_there_are_no_figures_is_not_cut_short() -> None:
+    def unknown_port(now: float) -> Snapshot:
+        live = scenes.live(now)
+        words = f"{'the port is not known yet, and ' * 4}that is all"
+        source = replace(live.sources[Collector.ENGINE], status=SourceStatus.WAITING, detail=words)
+        sources = {**live.sources, Collector.ENGINE: source}
+        return replace(live, sources=sources, engine=EngineView())
+
+    assert "that is all" in await shown(unknown_port, size=(80, 40))

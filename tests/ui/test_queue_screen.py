@@ -219,7 +219,7 @@ async def test_what_ended_can_neither_be_moved_nor_edited() -> None:
         await until(operator, shows(operator, "Cannot change it: it is cancelled"))
         assert not operator.app.screen.query_one(Prompt).purpose
         await operator.press(*"gm=6", each=0.2)  # meant for the line that did not come up
-        await until(operator, shows(operator, "Keys right after that did nothing"))
+        await until(operator, shows(operator, "Keys typed right after the question were ignored"))
         assert isinstance(operator.app.screen, QueueScreen)
         assert queue.changed == []
 

@@ -62,3 +62,19 @@ async def test_what_cannot_be_written_is_told(
     async with operating("live") as operator:
         await operator.press("f12")
         await until(operator, shows(operator, "Not saved: No space left on device (/x/y.svg)"))
+
+
+async def test_a_dialog_is_in_it_and_what_was_told_of_another_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with operating("live", size=(120, 40)) as operator:
+        await operator.press("question_mark")
+        await operator.pilot.pause()
+        await operator.press("f12")
+        await until(operator, shows(operator, "Saved the screen in "))
+        await operator.press("f12")
+        await until(operator, lambda: len(pictures(tmp_path)) == 2)
+    texts = [(tmp_path / each).read_text(encoding="utf-8") for each in pictures(tmp_path)]
+    assert all("Explain" in each for each in texts)
+    assert not any("Saved" in each for each in texts)

@@ -144,6 +144,9 @@ class ConfirmScreen(Modal[bool | None]):
             event.prevent_default()
             if isinstance(event, events.Paste):
                 self.deliberation.paste(event.time)
+            elif self._copies and event.key == "escape":
+                self._close("cancel")  # nothing can be done by it: it need not be heard out
+                return
             elif self._copies and event.key == "y":
                 self._copy()
             elif event.key in _SCROLL:
@@ -203,10 +206,10 @@ class ConfirmScreen(Modal[bool | None]):
         return Content(f"{left} {word} {right}" if answer == chosen else f"  {word}  ")
 
     def _hint(self, now: float) -> str:
-        if not self.deliberation.listening(now):
-            return "one moment ..."
         if self._copies:
             return "y copies this"
+        if not self.deliberation.listening(now):
+            return "one moment ..."
         if not self.deliberation.word_given:
             return f"type {self.words.typed} first; enter and esc: {self.words.cancel}"
         return f"tab steps to a button, enter presses it; esc: {self.words.cancel}"

@@ -144,14 +144,15 @@ class HelpScreen(Modal[None]):
             for action in each:
                 words = Text(action.description)
                 if action.destructive:
-                    words.append("  changes the host", style=colors["warning"])
+                    words.append(" (changes the host)", style=colors["warning"])
                 row = [Text(keymap.shown(action.id), style=f"bold {colors['accent']}"), words]
                 if wide:
                     mine = action.id in keymap.changed
                     row.append(Text(f"{action.id}{' *' if mine else ''}", style=colors["label"]))
                 table.add_row(*row)
             parts += [table, ""]
-        note = f"Your own keys: the table [keys] of {find_config().file}, by the names at the right"
+        by = "the names at the right" if wide else "names that a wider window shows here"
+        note = f"Your own keys: the table [keys] of {find_config().file}, by {by}"
         if keymap.changed:
             note += "; * marks those that you have set"
         parts.append(Text(note + ".", style=colors["label"]))

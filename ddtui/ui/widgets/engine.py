@@ -5,7 +5,7 @@ from __future__ import annotations
 from ddtui.core.samples import Collector
 from ddtui.core.snapshot import EngineView, Figure, ReadinessState
 from ddtui.ui import format as fmt
-from ddtui.ui.ink import Ink, Row, flow
+from ddtui.ui.ink import Ink, Row, flow, wrapped
 from ddtui.ui.shown import Shown
 from ddtui.ui.widgets.bars import bar, big_digits
 from ddtui.ui.widgets.canvas import Drawing, Panel
@@ -34,7 +34,7 @@ class EnginePanel(Panel):
         elif engine.idle:
             drawing.note = Row("idle: no requests", Ink.LABEL)
         if not _has_figures(engine):
-            drawing.rows = [Row(_absent_words(shown), Ink.LABEL)]
+            drawing.rows = wrapped(_absent_words(shown), width, Ink.LABEL)
             return drawing
         if height >= 9:
             drawing.rows = _tall(shown, width, height)
@@ -73,7 +73,7 @@ def _absent_words(shown: Shown) -> str:
 def _source_words(figure: Figure | None, shown: Shown, *, short: bool) -> tuple[str, Ink]:
     """Where a figure comes from, and its age when that matters."""
     if figure is None:
-        return "idle" if shown.snapshot.engine.idle else "no figure yet", Ink.DIM
+        return "idle" if shown.snapshot.engine.idle else "no figure now", Ink.DIM
     age = figure.age(shown.now)
     note = f", {fmt.clean(figure.note)}" if figure.note else ""
     source = f"{fmt.clean(figure.source)}{note}"

@@ -115,6 +115,8 @@ def _first(shown: Shown, width: int) -> Row:
     left = Row(" ").add(fmt.clean(shot.host)[:40], Ink.STRONG)
     if shot.simulated:
         left.add("  ").add(" SIMULATED ", Ink.BADGE)
+    if shown.read_only:
+        left.add("  ").add(" READ-ONLY ", Ink.QUIET_BADGE)
     left.add("  ").extend(link_row(shown))
     if shown.paused_at is not None:
         left.add("  ").add(f" PAUSED at {fmt.clock(shown.paused_at)} ", Ink.BADGE)

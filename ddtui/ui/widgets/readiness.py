@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.cells import cell_len
 
-from ddtui.core.snapshot import Evidence, Readiness, Snapshot, Verdict
+from ddtui.core.snapshot import Evidence, Readiness, ReadinessState, Snapshot, Verdict
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
 from ddtui.ui.ink import Ink, Row, wrapped
@@ -56,9 +56,14 @@ def readiness_rows(shown: Shown, width: int, height: int) -> list[Row]:
     return rows
 
 
+_DOWN = frozenset({ReadinessState.STOPPED, ReadinessState.STOPPING, ReadinessState.ABSENT})
+
+
 def has_loaded(snapshot: Snapshot) -> bool:
-    """Whether there is a load to sum up in a line."""
-    return snapshot.load is not None and snapshot.load.finished and not loading(snapshot)
+    """Whether there is a load to sum up in a line: that of the engine that is up."""
+    if snapshot.load is None or snapshot.readiness.state in _DOWN:
+        return False
+    return snapshot.load.finished and not loading(snapshot)
 
 
 def evidence_rows(evidence: Evidence, glyphs: Glyphs, width: int, most: int) -> list[Row]:

@@ -71,7 +71,8 @@ def detail_rows(view: ResultsView, result: Result, width: int, glyphs: Glyphs) -
         rows += _section(_cells_title(result), _cell_rows(result, view, width))
     if result.cell is not None and result.cell.positions:
         rows += _section(
-            "Passes that accept at least so many drafts", _positions(result, width, glyphs)
+            "Passes that accept at least this many drafted tokens",
+            _positions(result, width, glyphs),
         )
     if result.coding is not None:
         rows += _section("Coding tasks", _coding_rows(result, width, glyphs))

@@ -176,7 +176,7 @@ async def test_what_cannot_be_done_changes_nothing_and_says_why(
         for text in ("", "bugdet=4", "no-such-preset"):
             with pytest.raises(ControlProblem):
                 await queue.add(text)
-        with pytest.raises(ControlProblem, match="The queue is empty"):
+        with pytest.raises(ControlProblem, match="Nothing waits to be run"):
             await queue.prepare_run()
         with pytest.raises(ControlProblem, match="Nobody runs"):
             await queue.stop_run()
