@@ -28,7 +28,7 @@ from tests.engine.sglang_unit import ENVIRONMENT, PORT, UNIT, RealEngine
 from tests.host.changing import SUDOERS, grant
 from tests.host.gpuhost import wait_until
 from tests.host.measured import RESULTS
-from tests.host.test_runner import at, killed_at, runner, starts
+from tests.host.queueing import event, killed_at, runner, starts
 from tests.host.test_verbs import Ddtui
 
 LOAD = 400.0
@@ -173,11 +173,11 @@ def test_a_sweep_is_measured_beside_the_engines_own_benchmark(
 ) -> None:
     before = starts(unit.host, UNIT)
     queue(ddtui)
-    # Killed with a cell kept and another under way; while the engine loads; and with a cell again.
-    for moment in (at("cell", ""), at("change", "loading"), at("cell", "")):
-        came, events = killed_at(ddtui, moment)
+    # Killed with a cell kept; while the engine loads; and with a cell again.
+    for moment in (event("cell"), event("change", "loading"), event("cell")):
+        came, events = killed_at(ddtui, moment, LOAD)
         assert came, events
-        told = [event["text"] for event in events if event["what"] == "cell"]
+        told = [each["text"] for each in events if each["what"] == "cell"]
         if len(told) > 1:  # of the second runner: the cell that was kept is not measured again
             assert told[0].startswith("4 at once, "), told
     last = runner(ddtui)

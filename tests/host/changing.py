@@ -18,18 +18,28 @@ from ddtui.control.reconfiguration import Limits
 from ddtui.control.rights import sudoers_lines
 from ddtui.core.change_record import ChangeRecord, StepRecord
 from ddtui.core.launch import Plan, Request
+from ddtui.core.snapshot import ReadinessState
 from ddtui.store import Store
 from tests.host.gpuhost import GpuHost
 from tests.host.watching import Watcher, Watching
 
 SUDOERS = "/etc/sudoers.d/ddtui"
-QUICK = Limits(stop=20.0, release=15.0, load=60.0, stall=20.0, verify=10.0)
+QUICK = Limits(stop=60.0, release=60.0, load=120.0, stall=90.0, verify=60.0)
+"""What is quicker on a quiet machine by far."""
 
 
 class Changer:
     """One operator's ddtui: watches a unit and changes it."""
 
-    def __init__(self, watching: Watching, unit: str, store: Store, who: str, scope: Any) -> None:
+    def __init__(
+        self,
+        watching: Watching,
+        unit: str,
+        store: Store,
+        who: str,
+        scope: Any,
+        limits: Limits,
+    ) -> None:
         self.watching = watching
         self.unit = unit
         self.store = store
@@ -45,7 +55,7 @@ class Changer:
             WatchedBy(watching.engine, watching.now, lambda: observed.port, time.time),
             Planner(host, watching.settings),
             store.reconfigurations,
-            limits=QUICK,
+            limits=limits,
             who=who,
         )
 
@@ -63,6 +73,12 @@ class Changer:
         options.setdefault("policy", "always")
         return await self.control.apply(plan, self.heard, asked=Asked(), **options)
 
+    async def ready_anew(self, host: GpuHost) -> None:
+        """Wait until it is seen as ready by the start that is the present one."""
+        now = await asyncio.to_thread(host.show, self.unit, "InvocationID")
+        await self.watching.until(lambda known: known.unit and known.unit.invocation == now)
+        await self.watching.until_state(ReadinessState.READY)
+
     async def plan(self, request: Request) -> Plan:
         """The plan of a request, which must not be blocked."""
         plan = await self.control.plan(request)
@@ -79,13 +95,14 @@ async def changer(
     user: str = "ops",
     who: str = "ada@desk",
     scope: str = "system",
+    limits: Limits = QUICK,
 ) -> AsyncIterator[Changer]:
     """A changer that watches the unit already."""
     watching = await watcher.watch(unit, user, scope=scope)
     await watching.until(lambda known: known.unit is not None)
     store = await asyncio.to_thread(Store.open, folder / f"{who}.sqlite3")
     try:
-        yield Changer(watching, unit, store, who, scope)
+        yield Changer(watching, unit, store, who, scope, limits)
     finally:
         store.close()
 

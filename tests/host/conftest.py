@@ -15,13 +15,16 @@ from tests.host.watching import Watcher, watching
 
 HERE = Path(__file__).parent
 REQUIRED = "DDTUI_REQUIRE_HOST_TESTS"
+LIMIT = 300
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark every test of this folder."""
+    """Mark every test of this folder; its time is for one that hangs, not for one that is slow."""
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.host)
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(LIMIT))
 
 
 @pytest.fixture(scope="session")

@@ -263,7 +263,7 @@ up() {
     exec 9>"$LOCK"; flock 9
     if alive "$S/sup" && { [ -z "$port" ] || [ "$port" = "$(get port)" ]; }; then
         if pid1 >/dev/null; then note "$N is up already"; else echo boot > "$S/ctl"; wait_for 10 eval 'pid1 >/dev/null' || true; fi
-        flock -u 9; ready 30; info "$N"; return
+        flock -u 9; ready 90; info "$N"; return
     fi
     [ ! -e "$S" ] || teardown
     local missing; missing=$(deps) || die "this machine lacks: ${missing//$'\n'/, }"
@@ -330,7 +330,7 @@ up() {
         nsin ip addr add "$addr/30" dev eth0; nsin ip link set eth0 up
     fi
     flock -u 9
-    ready 30
+    ready 90
     info "$N"
 }
 
@@ -413,9 +413,9 @@ crash() {
     kill -9 "$p"; wait_for 10 eval '[ ! -e "$S/pid1" ]' || die "still on"
 }
 stop() { paths "$1"; need_up; local p; p=$(pid1) || return 0; kill -s RTMIN+4 "$p"; wait_for 100 eval '[ ! -e "$S/pid1" ]' || die "still on"; }
-boot() { paths "$1"; need_up; if pid1 >/dev/null; then return 0; fi; echo boot > "$S/ctl"; wait_for 10 eval 'pid1 >/dev/null' || die "did not boot"; ready 30; }
+boot() { paths "$1"; need_up; if pid1 >/dev/null; then return 0; fi; echo boot > "$S/ctl"; wait_for 10 eval 'pid1 >/dev/null' || die "did not boot"; ready 90; }
 reboot() { paths "$1"; need_up; local p q; p=$(pid1) || die "$N is off"; : > "$S/rebooting"; kill -s RTMIN+5 "$p"
-    wait_for 100 eval 'q=$(pid1) && [ "$q" != "$p" ]' || die "did not come back"; ready 30; }
+    wait_for 100 eval 'q=$(pid1) && [ "$q" != "$p" ]' || die "did not come back"; ready 90; }
 list() {
     local d; for d in "$DIR"/*/conf; do [ -e "$d" ] || continue; paths "$(basename "$(dirname "$d")")"
         echo "$N $(get addr):$(get port) $( [ -n "$(pid1 || true)" ] && echo on || { alive "$S/sup" && echo off || echo dead; } )"; done

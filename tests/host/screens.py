@@ -21,7 +21,7 @@ from ddtui.ui.app import DdtuiApp
 from ddtui.ui.deliberate import REST, SETTLE
 from ddtui.ui.screens.confirm import ConfirmScreen
 from ddtui.ui.source import UiSettings
-from tests.host.gpuhost import GpuHost
+from tests.host.gpuhost import PATIENCE, GpuHost
 
 
 class Seat:
@@ -46,7 +46,7 @@ class Seat:
         return shown
 
     async def until(
-        self, wanted: Callable[[], object], seconds: float = 30.0, what: str = ""
+        self, wanted: Callable[[], object], seconds: float = PATIENCE, what: str = ""
     ) -> None:
         """Wait for what comes by itself; fails with the screen's text."""
         end = time.monotonic() + seconds
@@ -55,7 +55,7 @@ class Seat:
                 raise AssertionError(f"not within {seconds:g} s: {what}\n{self.text()}")
             await self.pilot.pause(0.05)
 
-    async def until_text(self, *words: str, seconds: float = 30.0) -> str:
+    async def until_text(self, *words: str, seconds: float = PATIENCE) -> str:
         """Wait until the screen says all of it; returns what it says."""
         seen = ""
 
@@ -76,7 +76,7 @@ class Seat:
             await asyncio.sleep(AFTER_A_WORD + 0.1)
         await self.pilot.press(*keys)
 
-    async def question(self, title: str, seconds: float = 30.0) -> ConfirmScreen:
+    async def question(self, title: str, seconds: float = PATIENCE) -> ConfirmScreen:
         """Wait until a question listens."""
 
         def listens() -> bool:
@@ -103,7 +103,9 @@ class Seat:
             await self.press("tab")
             await asyncio.sleep(REST + 0.1)
         await self.press("enter")
-        await self.until(lambda: self.app.screen is not question, SETTLE + 5, "the answer counts")
+        await self.until(
+            lambda: self.app.screen is not question, SETTLE + PATIENCE, "the answer counts"
+        )
 
 
 def configured(host: GpuHost, unit: str, folder: Path, presets: str, name: str, user: str) -> Path:

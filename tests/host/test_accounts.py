@@ -35,12 +35,12 @@ def force(host: GpuHost, command: str) -> None:
     )
 
 
-async def seen(host: GpuHost, *states: LinkState, seconds: float = 15) -> tuple[str, str]:
+async def seen(host: GpuHost, *states: LinkState) -> tuple[str, str]:
     """What the link says when it is in one of these states."""
     watching = Watching(host, "llm-none.service")
     await watching.start()
     try:
-        known = await watching.until(lambda known: known.link.state in states, seconds, "the link")
+        known = await watching.until(lambda known: known.link.state in states, what="the link")
     finally:
         await watching.close()
     return known.link.detail, known.link.remedy

@@ -28,7 +28,7 @@ DROP_IN = f"/etc/systemd/system/{UNIT}.d/50-ddtui.conf"
 def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
     gpuhost.exec("rm", "-f", "/etc/sudoers.d/ops")
     grant(gpuhost, UNIT)
-    with gpuhost.unit(UNIT, engine_command(*DFLASH, load_seconds=2.0)):
+    with gpuhost.unit(UNIT, engine_command(*DFLASH)):
         yield gpuhost
     gpuhost.exec("rm", "-f", SUDOERS)
 
@@ -124,19 +124,20 @@ async def test_two_operators_cannot_change_it_at_once(
         ops.on = lambda step: stopping.set() if step.step == "stopping" else None
         request = Request(flags={BLOCK: 16})
         plan = await bob.plan(request)
-        work = asyncio.create_task(ops.apply(request=request))
-        await stopping.wait()
-        with pytest.raises(LockHeld) as held:
-            await bob.control.apply(plan, bob.heard)
-        assert held.value.holder.startswith("ada@desk since 20")
-        assert (await bob.control.holder()).startswith("ada@desk since")
-        assert not bob.steps
+        with host.held():
+            work = asyncio.create_task(ops.apply(request=request))
+            await stopping.wait()
+            with pytest.raises(LockHeld) as held:
+                await bob.control.apply(plan, bob.heard)
+            assert held.value.holder.startswith("ada@desk since 20")
+            assert (await bob.control.holder()).startswith("ada@desk since")
+            assert not bob.steps
         assert (await work).ending == "in force"
         assert await bob.control.holder() == ""
 
 
 async def test_wrapped_commands(host: GpuHost, ops: Changer) -> None:
-    words = engine_command(*DFLASH, load_seconds=2.0)
+    words = engine_command(*DFLASH)
     script = f"cd / && exec {' '.join(words)}".replace('"', r"\"")
     forms = [
         exec_line(["/usr/bin/env", "T_A=1", *words]),
@@ -148,7 +149,7 @@ async def test_wrapped_commands(host: GpuHost, ops: Changer) -> None:
         host.remove_unit(UNIT)
         service = f'Environment="T_FLAGS={flags}"'
         host.install_unit(UNIT, form, service=service)
-        await ops.watching.until_state(ReadinessState.READY)
+        await ops.ready_anew(host)
         record = await ops.apply(request=Request(flags={BLOCK: 16 + number}))
         assert record.ending == "in force", record
         assert flag(host) == str(16 + number)
@@ -158,7 +159,7 @@ async def test_a_unit_of_a_user(host: GpuHost, watcher: Watcher, tmp_path: Path)
     host.systemctl("stop", UNIT)
     unit = "llm-user.service"
     folder = "/home/ops/.config/systemd/user"
-    line = exec_line(engine_command(*DFLASH, load_seconds=2.0))
+    line = exec_line(engine_command(*DFLASH))
     source = host.show(UNIT, "Environment")
     host.write(f"{folder}/{unit}", f"[Service]\nEnvironment={source}\nExecStart={line}\n")
     host.exec("chown", "-R", "ops:ops", "/home/ops/.config")

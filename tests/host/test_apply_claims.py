@@ -17,7 +17,7 @@ from ddtui.core.change_record import StepRecord
 from ddtui.core.launch import Request, Value
 from ddtui.core.snapshot import ReadinessState
 from tests.host.changing import SUDOERS, Changer, changer, grant
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line, wait_until
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line
 from tests.host.test_apply_troubles import ESCAPE, ORPHAN, orphan_of
 from tests.host.test_verbs import Ddtui
 from tests.host.watching import Watcher
@@ -27,7 +27,6 @@ BLOCK = "speculative-dflash-block-size"
 FOLDER = f"/etc/systemd/system/{UNIT}.d"
 DROP_IN = f"{FOLDER}/50-ddtui.conf"
 FOREIGN = f"{FOLDER}/60-other.conf"
-LOAD = 2.0
 
 
 @pytest.fixture
@@ -41,7 +40,7 @@ def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
 
 
 def command(*flags: str) -> list[str]:
-    return engine_command(*DFLASH, *flags, load_seconds=LOAD)
+    return engine_command(*DFLASH, *flags)
 
 
 def install(host: GpuHost, *flags: str, service: str = "") -> None:
@@ -172,7 +171,7 @@ async def test_it_goes_back_past_a_reinstalled_unit_only_by_force(
     assert (await ops.apply(request=asked())).ending == "in force"
     host.remove_unit(UNIT)
     install(host, "--context-length", "4096")
-    await ops.watching.until_state(ReadinessState.READY)
+    await ops.ready_anew(host)
     plan = await ops.control.rollback_plan()
     assert plan.blocked
     with pytest.raises(NotPossible, match="is not the one that this was in force with"):
@@ -292,7 +291,7 @@ def ddtui(host: GpuHost, tmp_path: Path) -> Ddtui:
 
 
 def ready(host: GpuHost) -> None:
-    wait_until(lambda: any("ready to roll" in line for line in host.journal(UNIT)), 30)
+    host.until_ready(UNIT)
 
 
 def test_a_rollback_shows_its_diff_and_on_a_dry_run_changes_nothing(ddtui: Ddtui) -> None:

@@ -18,7 +18,7 @@ from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.measurement import Cell
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.ssh import SshHost
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command, wait_until
+from tests.host.gpuhost import DFLASH, PATIENCE, GpuHost, engine_command, wait_until
 
 pytestmark = pytest.mark.host
 
@@ -28,7 +28,7 @@ PORT = 30000
 
 async def until_ready(host: SshHost) -> None:
     transport = ThinTransport(host)
-    async with httpx.AsyncClient(transport=transport, timeout=5) as client, asyncio.timeout(60):
+    async with httpx.AsyncClient(transport=transport, timeout=30) as client, asyncio.timeout(60):
         while True:
             with suppress(httpx.TransportError):
                 if (await client.get(f"http://127.0.0.1:{PORT}/ready")).status_code == 200:
@@ -37,16 +37,20 @@ async def until_ready(host: SshHost) -> None:
 
 
 async def test_bench_through_openssh(gpuhost: GpuHost) -> None:
-    with gpuhost.unit(UNIT, engine_command(*DFLASH, load_seconds=1.0)):
+    with gpuhost.unit(UNIT, engine_command(*DFLASH)):
         host = SshHost(gpuhost.name, ssh_config=gpuhost.ssh_config)
         await host.start()
         try:
             await host.wait_live()
             await until_ready(host)
-            await figures(host)
             await command(host, gpuhost)
-            await cut(host, gpuhost)
             await command_cut(host, gpuhost)
+            # Of the command that was cut off, the host hears no more: it misses its heartbeat.
+            await host.wait_live()
+            await figures(host)
+            await cut(host, gpuhost)
+            wait = HEARTBEAT_LIMIT + PATIENCE
+            await to_thread(wait_until, lambda: not gpuhost.programs(BENCH.label), wait, "its end")
         finally:
             await host.close()
 
@@ -83,10 +87,10 @@ async def command(host: SshHost, gpuhost: GpuHost) -> None:
     assert cell.total_rate
     assert cell.total_rate.median == 9
     endless = asyncio.ensure_future(bench.run(BenchPlan(command=("sleep", "12345"))))
-    await to_thread(wait_until, lambda: gpuhost.programs(BENCH.label), 10.0, "it runs")
+    await to_thread(wait_until, lambda: gpuhost.programs(BENCH.label), what="it runs")
     endless.cancel()
     await asyncio.gather(endless, return_exceptions=True)
-    await to_thread(wait_until, lambda: not gpuhost.programs(BENCH.label), 10.0, "it has ended")
+    await to_thread(wait_until, lambda: not gpuhost.programs(BENCH.label), what="it has ended")
     assert "12345" not in await to_thread(gpuhost.sh, "ps -eo args | grep 'sleep 1234[5]' || true")
 
 
@@ -137,5 +141,3 @@ async def command_cut(host: SshHost, gpuhost: GpuHost) -> None:
         (True, False),
         (True, True),
     ]
-    wait = HEARTBEAT_LIMIT + 30.0
-    await to_thread(wait_until, lambda: not gpuhost.programs(BENCH.label), wait, "it has ended")

@@ -50,7 +50,7 @@ async def test_a_unit_with_a_login_session_is_proved_and_changed(
 
     It is proved by its socket, its health and the server's report.
     """
-    words = engine_command(*DFLASH, load_seconds=1.0)
+    words = engine_command(*DFLASH)
     host.install_unit(UNIT, words, user="ops", service="PAMName=login")
     async with changer(watcher, UNIT, tmp_path) as ops:
         ready = await ops.watching.until_state(ReadinessState.READY)
@@ -68,7 +68,7 @@ async def test_a_host_that_hides_processes(
     hidden: GpuHost, watcher: Watcher, tmp_path: Path, user: str
 ) -> None:
     """What may not be seen is no stranger; what is not seen is not claimed."""
-    hidden.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user=user)
+    hidden.install_unit(UNIT, engine_command(*DFLASH), user=user)
     async with changer(watcher, UNIT, tmp_path) as ops:
         ready = await ops.watching.until_state(ReadinessState.READY)
         # Of another user's processes systemd still tells whose they are.
@@ -80,10 +80,10 @@ async def test_a_host_that_hides_processes(
 
 async def test_a_stranger_with_the_port_of_a_hidden_unit(hidden: GpuHost, watcher: Watcher) -> None:
     """It answers as an engine does; its user is not the unit's."""
-    other = engine_command(*DFLASH, load_seconds=0.5)
+    other = engine_command(*DFLASH)
     with hidden.unit("llm-stranger.service", other):
         watching = await watcher.watch(UNIT, "ops")
-        wait_until(lambda: hidden.sh("ss -Hltn sport = :30000"), 30)
+        wait_until(lambda: hidden.sh("ss -Hltn sport = :30000"))
         hidden.install_unit(UNIT, engine_command(*DFLASH, load_seconds=600.0), user="dev")
         seen = await watching.until(lambda known: port_owner(known) is Verdict.AGAINST)
         assert seen.readiness.state is not ReadinessState.READY
@@ -92,7 +92,7 @@ async def test_a_stranger_with_the_port_of_a_hidden_unit(hidden: GpuHost, watche
 async def test_a_port_that_is_held_unseen_is_told_before_anything_stops(
     hidden: GpuHost, watcher: Watcher, tmp_path: Path
 ) -> None:
-    hidden.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops")
+    hidden.install_unit(UNIT, engine_command(*DFLASH), user="ops")
     other = "import socket,time; s=socket.create_server(('127.0.0.1',30077)); time.sleep(999)"
     with hidden.unit("llm-stranger.service", ["/usr/bin/python3", "-c", other]):
         async with changer(watcher, UNIT, tmp_path) as ops:

@@ -66,7 +66,7 @@ def hostile(gpuhost: GpuHost) -> Iterator[GpuHost]:
 
 async def whole(watching: Watching) -> list[JournalLine]:
     """The unit's own lines, once the last has come."""
-    await watching.until(lambda _: "last line" in watching.own_texts(), 20, "the last line")
+    await watching.until(lambda _: "last line" in watching.own_texts(), what="the last line")
     return [line for line in watching.state.log.since(0) if not line.from_manager]
 
 
@@ -82,7 +82,7 @@ async def test_all_lines_come_once_in_order_and_clean(
         seen = watching.state.log.total
         hostile.systemctl("restart", UNIT)
         await watching.until(
-            lambda _: any(line.text == "last line" for line in watching.state.log.since(seen)), 20
+            lambda _: any(line.text == "last line" for line in watching.state.log.since(seen))
         )
         lines = [line for line in watching.state.log.since(seen) if not line.from_manager]
     else:
@@ -111,7 +111,7 @@ def painted(app: DdtuiApp) -> list[list[Segment]]:
 async def settled(app: DdtuiApp, pilot: Pilot[object], words: str) -> str:
     """The text on the screen once `words` are in it."""
     text = ""
-    for _ in range(200):
+    for _ in range(1200):
         app.paint()
         await pilot.pause(0.05)
         text = "\n".join(joined(row) for row in painted(app))

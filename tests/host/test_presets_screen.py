@@ -12,12 +12,11 @@ import pytest
 from ddtui.demo.engine_process import FAILURE_VARIABLE
 from ddtui.ui.screens.presets import PresetsScreen
 from tests.host.changing import SUDOERS, grant
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command, wait_until
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command
 from tests.host.screens import Seat, seated
 
 UNIT = "llm-screen.service"
 BLOCK = "speculative-dflash-block-size"
-LOAD = 3.0
 DROP_IN = f"/etc/systemd/system/{UNIT}.d/50-ddtui.conf"
 PRESETS = f"""
 [presets.block-16]
@@ -31,13 +30,12 @@ environment = {{ {FAILURE_VARIABLE} = "oom" }}
 
 
 @pytest.fixture
-def host(gpuhost: GpuHost, request: pytest.FixtureRequest) -> Iterator[GpuHost]:
-    """The host with an engine that is ready; a parameter says how long it loads."""
+def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
+    """The host with an engine that is ready."""
     gpuhost.exec("rm", "-f", "/etc/sudoers.d/ops")
     grant(gpuhost, UNIT)
-    load = getattr(request, "param", LOAD)
-    with gpuhost.unit(UNIT, engine_command(*DFLASH, load_seconds=load), user="ops"):
-        wait_until(lambda: any("ready to roll" in line for line in gpuhost.journal(UNIT)), 30)
+    with gpuhost.unit(UNIT, engine_command(*DFLASH), user="ops"):
+        gpuhost.until_ready(UNIT)
         yield gpuhost
     gpuhost.exec("rm", "-f", SUDOERS)
 
@@ -92,7 +90,7 @@ async def test_a_preset_is_applied_and_proved(host: GpuHost, seat: Seat) -> None
         seen.update(begun(seat))
         return "IN FORCE" in seat.text()
 
-    await seat.until(ended, 90, "in force")
+    await seat.until(ended, what="in force")
     assert {"locked", "written", "reloaded", "stopping", "releasing"} <= seen
     assert {"starting", "loading", "verifying"} <= seen
     await seat.until_text(
@@ -114,7 +112,7 @@ async def test_a_preset_that_fails_is_told_asked_about_and_rolled_back(
     await seat.press("a")
     await seat.question("Apply broken")
     await seat.answer()
-    question = await seat.question("has failed", 90)
+    question = await seat.question("has failed")
     said = seat.text()
     assert "memory" in question.words.body(400)[0].text.lower()  # type: ignore[operator]
     assert "\n| " in said  # the line that proves it
@@ -125,7 +123,7 @@ async def test_a_preset_that_fails_is_told_asked_about_and_rolled_back(
     await seat.press("D")
     await seat.question("has failed")
     await seat.answer(steps=2)
-    await seat.until_text("ROLLED BACK", seconds=90)
+    await seat.until_text("ROLLED BACK")
     assert await to_thread(flag, host) == "8"
     environment = await to_thread(host.show, UNIT, "Environment")
     assert FAILURE_VARIABLE not in environment
@@ -134,34 +132,33 @@ async def test_a_preset_that_fails_is_told_asked_about_and_rolled_back(
     await seat.until_text("rolled back", "apply broken")
 
 
-@pytest.mark.parametrize("host", [10.0], indirect=True)  # a stop may be over in 0.1 s, a load not
 @pytest.mark.parametrize("fault", ["reset", "cut"])
 async def test_a_cut_link_is_shown_and_the_change_carries_on_once(
     host: GpuHost, seat: Seat, fault: str
 ) -> None:
     before = await to_thread(starts, host)
     await seat.until_text("can be applied")
-    await seat.press("a")
-    await seat.question("Apply block-16")
-    await seat.answer()
-    await seat.until(lambda: "stopping" in begun(seat), 15, "a stop")
-    await to_thread(host.link, fault)
-    try:
-        await seat.until(lambda: "live" not in header(seat), 40, "disconnected")
-        await seat.until(lambda: re.search(r"\d s (ago|old)", header(seat)), 5, "the age")
-        assert "IN FORCE" not in seat.text()
-        await seat.until_text("8 → 16", "not connected now", "waiting for the host")
-        assert isinstance(seat.app.screen, PresetsScreen)
-    finally:
-        await to_thread(host.heal)
+    with host.held():
+        await seat.press("a")
+        await seat.question("Apply block-16")
+        await seat.answer()
+        await seat.until(lambda: "stopping" in begun(seat), what="a stop")
+        await to_thread(host.link, fault)
+        try:
+            await seat.until(lambda: "live" not in header(seat), what="disconnected")
+            await seat.until(lambda: re.search(r"\d s (ago|old)", header(seat)), what="the age")
+            assert "IN FORCE" not in seat.text()
+            await seat.until_text("8 → 16", "not connected now", "waiting for the host")
+            assert isinstance(seat.app.screen, PresetsScreen)
+        finally:
+            await to_thread(host.heal)
     await seat.press("ctrl+r")
-    await seat.until_text("IN FORCE", seconds=90)
+    await seat.until_text("IN FORCE")
     await seat.until(lambda: "live" in header(seat))
     assert await to_thread(flag, host) == "16"
     assert await to_thread(starts, host) == before + 1
 
 
-@pytest.mark.parametrize("host", [10.0], indirect=True)
 async def test_who_holds_the_lock_is_shown_to_another_one(
     host: GpuHost, seat: Seat, tmp_path: Path
 ) -> None:
@@ -170,16 +167,17 @@ async def test_who_holds_the_lock_is_shown_to_another_one(
     ) as bob:
         await bob.press("4")
         await bob.until_text("can be applied")
-        await seat.press("a")
-        await seat.question("Apply block-16")
-        await seat.answer()
-        said = await bob.until_text("LOCKED by ada@", seconds=15)
-        assert " since 20" in " ".join(said.split())
-        await bob.press("a")
-        question = await bob.question("Apply block-16")
-        assert question.words.action == ""
-        assert "somebody else is changing the unit: ada@" in bob.text()
-        await bob.press("escape")
-        await seat.until_text("IN FORCE", seconds=90)
-        await bob.until(lambda: "LOCKED" not in bob.text(), 15, "the lock is free")
+        with host.held():
+            await seat.press("a")
+            await seat.question("Apply block-16")
+            await seat.answer()
+            said = await bob.until_text("LOCKED by ada@")
+            assert " since 20" in " ".join(said.split())
+            await bob.press("a")
+            question = await bob.question("Apply block-16")
+            assert question.words.action == ""
+            assert "somebody else is changing the unit: ada@" in bob.text()
+            await bob.press("escape")
+        await seat.until_text("IN FORCE")
+        await bob.until(lambda: "LOCKED" not in bob.text(), what="the lock is free")
         await bob.until_text("nothing to change")

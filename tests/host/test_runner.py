@@ -1,264 +1,59 @@
-"""A queue on the real host: runners that are killed, that are followed, and that have no terminal.
-
-DDTUI_RUNNER_KILLS=100 kills at as many random moments; at a few it is done always.
-"""
+"""A queue on the real host: a runner and a second operator, and runners that have no terminal."""
 
 from __future__ import annotations
 
 import json
 import os
 import pty
-import random
 import select
 import shlex
-import signal
 import subprocess
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from ddtui.store import Store
-from tests.host.changing import SUDOERS, grant
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command, wait_until
-from tests.host.measured import measured
+from tests.host.gpuhost import AT_ONCE, GpuHost, wait_until
+from tests.host.queueing import (
+    BLOCK,
+    PLAN,
+    UNIT,
+    check,
+    ddtui,
+    host,
+    operator,
+    queue,
+    runner,
+    starts,
+    to_the_end,
+)
 from tests.host.test_verbs import Ddtui
 
-UNIT = "llm-runner.service"
-BLOCK = "speculative-dflash-block-size"
-PLAN = """
-[bench.tiny]
-concurrency = [1, 2]
-output_tokens = 16
-repeats = 1
-requests = 2
-warmup_batches = 1
+__all__ = ["ddtui", "host"]
+ENDLESS = """
+[bench.endless]
+concurrency = [1]
+output_tokens = 256
+repeats = 100
+requests = 100
 coding = false
 """
-BOUNDARIES = (
-    *(("taken up", ""), ("step", "planning"), ("step", "loading")),
-    *(("change", each) for each in ("planned", "locked", "written", "reloaded", "stopping")),
-    *(("change", each) for each in ("releasing", "starting", "loading", "verifying", "in force")),
-    *(("step", "measuring"), ("cell", ""), ("step", "recording"), ("ended", "")),
-    ("leaving", ""),
-)
-"""Events of a run right after which its runner is killed, in the order in which they come."""
-MOMENTS = int(os.environ.get("DDTUI_RUNNER_KILLS", "2"))
-"""Random moments at which a runner is killed."""
-SHARE = min(4, MOMENTS)
-"""As many of them in one queue."""
-Event = dict[str, Any]
-
-
-@pytest.fixture
-def host(gpuhost: GpuHost) -> Iterator[GpuHost]:
-    gpuhost.exec("rm", "-f", "/etc/sudoers.d/ops")
-    grant(gpuhost, UNIT)
-    words = engine_command(*DFLASH, load_seconds=2.0)
-    gpuhost.install_unit(UNIT, words, user="ops")
-    wait_until(lambda: any("ready to roll" in line for line in gpuhost.journal(UNIT)), 30)
-    yield gpuhost
-    gpuhost.remove_unit(UNIT)
-    gpuhost.exec("rm", "-f", SUDOERS)
-
-
-@pytest.fixture
-def ddtui(host: GpuHost, tmp_path: Path) -> Ddtui:
-    made = Ddtui(tmp_path, host)
-    made.write_config(unit=UNIT)
-    with made.config.open("a") as file:
-        file.write(PLAN)
-    return made
-
-
-def queue(ddtui: Ddtui) -> None:
-    """As it is, and twice another block size: one load, and one back to the baseline."""
-    for size, title in ((8, "as it is"), (16, "sixteen"), (16, "sixteen again")):
-        added = ddtui.run(
-            *("queue", "gpu", "add", "--set", f"flag:{BLOCK}={size}", "--plan", "tiny"),
-            *("--title", title),
-        )
-        assert added.returncode == 0, added.stderr
-    assert ddtui.run("queue", "gpu", "leave", "baseline").returncode == 0
-
-
-def runner(ddtui: Ddtui) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "ddtui", "run", "gpu", "--json"],
-        env=ddtui.env,
-        cwd=ddtui.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def killed_at(ddtui: Ddtui, wanted: Callable[[Event], bool]) -> tuple[bool, list[Event]]:
-    """Run until an event and kill the runner there; whether that event came, and all events."""
-    process, seen = runner(ddtui), []
-    assert process.stdout is not None
-    try:
-        for line in process.stdout:
-            seen.append(json.loads(line))
-            if wanted(seen[-1]):
-                return True, seen
-        process.wait(60)
-        return False, seen
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def starts(host: GpuHost, unit: str = UNIT) -> int:
-    """How often a unit was started, by the journal."""
-    started = "MESSAGE_ID=39f53479d3a045ac8e11786248231fbf"
-    command = ["journalctl", "--output=cat", "--no-pager", "--quiet", f"UNIT={unit}", started]
-    return len(host.exec(*command).stdout.splitlines())
-
-
-def check(ddtui: Ddtui, host: GpuHost, before: int) -> None:
-    """The same as of an undisturbed run."""
-    with closing(Store.open(ddtui.folder / "data" / "ddtui" / "ddtui.sqlite3")) as store:
-        experiments = store.experiments.queue("gpu", simulated=False)
-        by_id = {each.id: each for each in store.measurements.of_host("gpu", simulated=False)}
-        changes = store.reconfigurations.history("gpu")
-    assert {each.title: each.state for each in experiments} == {
-        "as it is": "done",
-        "sixteen": "done",
-        "sixteen again": "done",
-    }, [each.cause for each in experiments]
-    assert sorted(by_id) == sorted(each.measurement for each in experiments)
-    for each in experiments:
-        found = by_id[each.measurement]
-        assert found.state == "complete"
-        assert [cell.concurrency for cell in found.cells] == [1, 2]
-        assert found.provenance.argv[found.provenance.argv.index(f"--{BLOCK}") + 1] == (
-            "8" if each.title == "as it is" else "16"
-        )
-    assert all(each.ending == "in force" for each in changes)
-    assert starts(host) == before + 2
-    words = host.exec("cat", f"/proc/{host.main_pid(UNIT)}/cmdline").stdout.split("\0")
-    assert words[words.index(f"--{BLOCK}") + 1] == "8"
-    assert not host.programs("ddtui:lock")
-
-
-def to_the_end(ddtui: Ddtui) -> list[Event]:
-    process = runner(ddtui)
-    try:
-        events, said = process.communicate(timeout=200)
-    finally:
-        process.kill()
-    assert process.returncode == 0, said
-    return [json.loads(each) for each in events.splitlines()]
-
-
-def check_cells(events: Iterable[Event]) -> None:
-    """No cell that was told as kept is measured again."""
-    cells = [(each["title"], each["text"][:10]) for each in events if each["what"] == "cell"]
-    assert len(cells) == len(set(cells)), cells
-
-
-def at(what: str, words: str) -> Callable[[Event], bool]:
-    def wanted(event: Event) -> bool:
-        said = event.get("step", "") if what == "step" else event.get("text", "")
-        return event["what"] == what and (not words or said.partition(":")[0] == words)
-
-    return wanted
-
-
-def boundary_of(event: Event) -> int:
-    """Which of the boundaries an event is; -1 for none."""
-    return next((n for n, each in enumerate(BOUNDARIES) if at(*each)(event)), -1)
-
-
-def from_boundary(number: int) -> Callable[[Event], bool]:
-    """A boundary, or a later one: a runner may get past it before it is dead, and tells it once."""
-    return lambda event: boundary_of(event) >= number
-
-
-@pytest.mark.timeout(600)
-def test_killed_at_every_step(host: GpuHost, ddtui: Ddtui) -> None:
-    before, began = starts(host), time.monotonic()
-    queue(ddtui)
-    # The first one needs no load: the boundaries of one that does are those of the second.
-    came, told = killed_at(ddtui, at("ended", ""))
-    assert came
-    reached = set()
-    for number in range(len(BOUNDARIES)):
-        came, events = killed_at(ddtui, from_boundary(number))
-        told += events
-        if came:
-            reached.add(boundary_of(events[-1]))
-        # What a killed runner has left is freed by the host itself.
-    check_cells([*told, *to_the_end(ddtui)])
-    check(ddtui, host, before)
-    missed = [each for number, each in enumerate(BOUNDARIES) if number not in reached]
-    assert len(missed) <= 2, missed
-    took = time.monotonic() - began
-    measured(f"3 measurements, 2 loads, the runner killed at {len(reached)} steps", took)
-
-
-@pytest.mark.timeout(400)
-@pytest.mark.parametrize("seed", range(-(-MOMENTS // SHARE) if SHARE else 0))
-def test_killed_at_any_moment(host: GpuHost, ddtui: Ddtui, seed: int) -> None:
-    chance = random.Random(seed)
-    before, began = starts(host), time.monotonic()
-    queue(ddtui)
-    reached, told = [], list[Event]()
-    for _ in range(SHARE):
-        status, events, said = killed_after(ddtui, chance.uniform(0.0, chance.choice((3, 7, 14))))
-        told += events
-        if status == 0:
-            break  # it was faster
-        assert status == -signal.SIGKILL, said
-        reached.append(place(events))
-    check_cells([*told, *to_the_end(ddtui)])
-    check(ddtui, host, before)
-    took = time.monotonic() - began
-    measured(f"3 measurements, 2 loads, the runner killed at: {'; '.join(reached)}", took)
-
-
-def killed_after(ddtui: Ddtui, seconds: float) -> tuple[int, list[Event], str]:
-    """Kill a runner so long after it has begun: its status, its events, and what it said."""
-    process = runner(ddtui)
-    seen: list[Event] = []
-    alarm = threading.Timer(seconds, process.kill)
-    try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if not seen:  # to begin takes long on a busy machine
-                alarm.start()
-            seen.append(json.loads(line))
-        _, said = process.communicate(timeout=60)
-        return process.returncode, seen, said
-    finally:
-        alarm.cancel()
-        process.kill()
-
-
-def place(events: list[Event]) -> str:
-    """How far a runner had come, by its last event."""
-    last = events[-1]
-    words = last.get("step", "") if last["what"] == "step" else last.get("text", "")
-    return f"{last['what']} {words.partition(':')[0]}".strip()
+"""What is measured with it is being measured until somebody ends it."""
 
 
 def test_a_second_operator_is_told_who_runs_them(host: GpuHost, ddtui: Ddtui) -> None:
-    queue(ddtui)
-    other = Ddtui(ddtui.folder / "other", host)
-    other.write_config(unit=UNIT)
-    with other.config.open("a") as file:
-        file.write(PLAN)
+    with ddtui.config.open("a") as file:
+        file.write(ENDLESS)
+    added = ddtui.run(*("queue", "gpu", "add", "--set", f"flag:{BLOCK}=8", "--plan", "endless"))
+    assert added.returncode == 0, added.stderr
+    other = operator(host, ddtui.folder / "other")
     process = runner(ddtui)
     try:
         assert process.stdout is not None
         for line in process.stdout:
-            if json.loads(line)["what"] == "step":
+            if json.loads(line).get("step") == "measuring":
                 break
         assert other.run("queue", "gpu", "add", "--set", f"flag:{BLOCK}=8").returncode == 0
         refused = other.run("run", "gpu")
@@ -266,18 +61,16 @@ def test_a_second_operator_is_told_who_runs_them(host: GpuHost, ddtui: Ddtui) ->
         assert "the experiments are being run by" in refused.stderr
         status = json.loads(other.run("run", "gpu", "--status", "--json").stdout)
         assert "since" in status["elsewhere"]
-        for line in process.stdout:
-            if json.loads(line).get("step") == "measuring":
-                break
-        # No change is under way now; who makes one is told whose measurement that ends.
+        # No change is under way; who makes one is told whose measurement that ends.
         asked = other.run("apply", "gpu", "--set", f"flag:{BLOCK}=32")
         assert asked.returncode == 7, asked.stderr
         assert "warning: experiments are being run on gpu by " in asked.stderr
+        assert process.poll() is None
     finally:
         process.kill()
         process.communicate()
-    # Freed as soon as the host has seen that it is gone.
-    wait_until(lambda: other.run("run", "gpu", "--status").stdout.startswith("nobody"), 20)
+    # Freed as soon as the host has seen that it is gone: its heartbeat would be missed later.
+    wait_until(lambda: other.run("run", "gpu", "--status").stdout.startswith("nobody"), AT_ONCE)
 
 
 # ---- without a terminal ------------------------------------------------------------------------
@@ -322,53 +115,74 @@ def test_a_detached_runner_outlives_its_terminal(host: GpuHost, ddtui: Ddtui) ->
 
     command = shlex.join([sys.executable, "-m", "ddtui", "run", "gpu", "--detach"])
     words = ("bash", "--norc", "--noprofile", "-c", f"{command}; echo begun $?; sleep 600")
-    with shell(*words, env=ddtui.env, folder=ddtui.folder) as terminal:
-        assert "begun 0" in said(terminal, "begun ")
-    pid = json.loads(status("--status", "--json"))["here"]["pid"]
-    assert f"(process {pid} on this machine)" in status("--status")
-    wait_until(lambda: ended(status), 60)
-    assert "it has stopped" in status("--stop")
-    assert status("--status").startswith("nobody")
+    with host.held():  # the first one needs no load: it ends, and the second one is under way
+        with shell(*words, env=ddtui.env, folder=ddtui.folder) as terminal:
+            assert "begun 0" in said(terminal, "begun ")
+        pid = json.loads(status("--status", "--json"))["here"]["pid"]
+        assert f"(process {pid} on this machine)" in status("--status")
+        wait_until(lambda: ended(status), pause=0.5)
+        assert "it has stopped" in status("--stop")
+        assert status("--status").startswith("nobody")
     to_the_end(ddtui)
     check(ddtui, host, before)
 
 
-def test_it_runs_on_the_host_itself(host: GpuHost, tmp_path: Path) -> None:
-    """Begun over SSH with `ddtui run local --detach`; the session is cut off then."""
+# ---- on the host itself ------------------------------------------------------------------------
+
+
+def of_the_host(*words: str) -> str:
+    """A command line of ddtui there."""
+    return shlex.join([sys.executable, "-m", "ddtui", *words])
+
+
+@pytest.fixture
+def there(host: GpuHost) -> Callable[..., str]:
+    """Ddtui on the host, each time over a login of its own; a new installation for each test."""
     home = host.sh("echo ~ops").strip()
-    config = f"{home}/.config/ddtui/config.toml"
-    host.write(config, f'[hosts.local]\nunit = "{UNIT}"\n{PLAN}')
+    host.sh('rm -rf "$1/.config/ddtui" "$1/.local"', home)
+    host.write(f"{home}/.config/ddtui/config.toml", f'[hosts.local]\nunit = "{UNIT}"\n{PLAN}')
     host.exec("chown", "-R", "ops:", f"{home}/.config")
-    ssh = ("ssh", "-F", str(host.ssh_config))
 
-    def command(*words: str) -> str:
-        return shlex.join([sys.executable, "-m", "ddtui", *words])
-
-    def there(*words: str) -> str:
-        told = subprocess.run(
-            [*ssh, host.name, command(*words)],
+    def run(*words: str, before: str = "", told: str = "2>&1") -> str:
+        done = subprocess.run(
+            ["ssh", "-F", str(host.ssh_config), host.name, f"{before}{of_the_host(*words)} {told}"],
             capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        assert told.returncode == 0, told.stderr
-        return told.stdout
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def states(there: Callable[..., str]) -> list[str]:
+    """Of all experiments."""
+    listed = json.loads(there("queue", "local", "list", "--json", told=""))["experiments"]
+    return [each["state"] for each in listed]
+
+
+def test_it_runs_on_the_host_itself(
+    host: GpuHost, there: Callable[..., str], tmp_path: Path
+) -> None:
+    """Begun over SSH with `ddtui run local --detach`; the session is cut off then."""
 
     def status(*words: str) -> str:
-        return there("run", "local", *words)
+        return there("run", "local", *words, told="")
 
     for size in (8, 16):
         there("queue", "local", "add", "--set", f"flag:{BLOCK}={size}", "--plan", "tiny")
-    words = (*ssh, "-tt", host.name, f"{command('run', 'local', '--detach')}; echo begun $?; cat")
-    with shell(*words, env=dict(os.environ), folder=tmp_path) as terminal:
-        assert "begun 0" in said(terminal, "begun ")
-    wait_until(lambda: ended(status), 60)
-    assert "on this machine" in status("--status")
-    assert "it has stopped" in status("--stop")
+    command = f"{of_the_host('run', 'local', '--detach')}; echo begun $?; cat"
+    words = ("ssh", "-F", str(host.ssh_config), "-tt", host.name, command)
+    with host.held():  # the first one needs no load: it ends, and the second one is under way
+        with shell(*words, env=dict(os.environ), folder=tmp_path) as terminal:
+            assert "begun 0" in said(terminal, "begun ")
+        wait_until(lambda: ended(status), pause=0.5)
+        assert "on this machine" in status("--status")
+        assert "it has stopped" in status("--stop")
     there("run", "local")
-    listed = json.loads(there("queue", "local", "list", "--json"))["experiments"]
-    assert [each["state"] for each in listed] == ["done", "done"], listed
+    assert states(there) == ["done", "done"]
 
 
 @pytest.fixture
@@ -381,39 +195,19 @@ def ending_logins(gpuhost: GpuHost) -> Iterator[None]:
     gpuhost.sh('loginctl disable-linger ops; rm "$1"; systemctl restart systemd-logind', file)
 
 
-@pytest.mark.timeout(400)
 @pytest.mark.usefixtures("ending_logins")
-def test_how_to_outlive_a_login_is_told_and_so_it_does(host: GpuHost, tmp_path: Path) -> None:
-    home = host.sh("echo ~ops").strip()
-    host.write(f"{home}/.config/ddtui/config.toml", f'[hosts.local]\nunit = "{UNIT}"\n{PLAN}')
-    host.exec("chown", "-R", "ops:", f"{home}/.config")
-    ssh = ("ssh", "-F", str(host.ssh_config))
-
-    def there(*words: str, before: str = "") -> str:
-        command = before + shlex.join([sys.executable, "-m", "ddtui", *words])
-        done = subprocess.run(
-            [*ssh, host.name, f"{command} 2>&1"],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=False,
-        )
-        assert done.returncode == 0, done.stdout
-        return done.stdout
+def test_how_to_outlive_a_login_is_told_and_so_it_does(
+    host: GpuHost, there: Callable[..., str]
+) -> None:
+    def nobody() -> bool:
+        return there("run", "local", "--status").startswith("nobody")
 
     there("queue", "local", "add", "--set", f"flag:{BLOCK}=16", "--plan", "tiny")
-    assert "systemd-run --user --scope ddtui run local" in there("run", "local", "--detach")
-    wait_until(lambda: there("run", "local", "--status").startswith("nobody"), 20)
-    scope = "export XDG_RUNTIME_DIR=/run/user/$(id -u); systemd-run --quiet --user --scope "
-    assert "KillUserProcesses" not in there("run", "local", "--detach", before=scope)
-
-    def done() -> bool:
-        listed = json.loads(there("queue", "local", "list", "--json"))["experiments"]
-        assert listed
-        assert all(each["state"] != "failed" for each in listed), listed
-        return all(each["state"] == "done" for each in listed)
-
-    try:
-        wait_until(done, 200)
-    except TimeoutError:
-        pytest.fail(there("queue", "local", "list") + there("run", "local", "--status"))
+    with host.held():  # it is not done before it is ended with its login
+        assert "systemd-run --user --scope ddtui run local" in there("run", "local", "--detach")
+        wait_until(nobody, what="its end", pause=0.5)
+        scope = "export XDG_RUNTIME_DIR=/run/user/$(id -u); systemd-run --quiet --user --scope "
+        assert "KillUserProcesses" not in there("run", "local", "--detach", before=scope)
+        assert not nobody()
+    wait_until(nobody, 200, "its end", pause=1.0)
+    assert states(there) == ["done"]

@@ -3,13 +3,26 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import psutil
 
+from tests.host import at_a_line
 from tests.host.gpuhost import GpuHost
-from tests.host.test_runner import check, check_cells, ddtui, host, queue, runner, starts
+from tests.host.queueing import (
+    RUN,
+    check,
+    check_cells,
+    ddtui,
+    event,
+    host,
+    queue,
+    runner,
+    starts,
+)
 from tests.host.test_verbs import Ddtui
 
 __all__ = ["ddtui", "host"]
@@ -38,19 +51,15 @@ def test_a_laptop_that_moves_to_another_network_goes_on(host: GpuHost, ddtui: Dd
     """Its old lock is still held there, until its heartbeat is missed for long enough."""
     before = starts(host)
     queue(ddtui)
-    process = runner(ddtui)
-    told = []
+    process = runner(ddtui, at_a_line.command(signal.SIGSTOP, event("step", "measuring"), *RUN))
     try:
-        assert process.stdout is not None
-        for line in process.stdout:
-            told.append(json.loads(line))
-            if told[-1].get("step") == "measuring":
-                break
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
         with unheard(host, process.pid):
-            rest, said = process.communicate(timeout=150)
+            process.send_signal(signal.SIGCONT)
+            events, said = process.communicate(timeout=250)
     finally:
         process.kill()
-    told += [json.loads(each) for each in rest.splitlines()]
+    told = [json.loads(each) for each in events.splitlines()]
     assert process.returncode == 0, said
     assert any("broken off" in each.get("text", "") for each in told), said
     check_cells(told)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ddtui.control import carrying_out
 from ddtui.core.change_record import StepRecord
 from ddtui.core.launch import Request
 from ddtui.core.snapshot import ReadinessState
@@ -19,10 +23,12 @@ UNIT = "llm-slow.service"
 BLOCK = "speculative-dflash-block-size"
 NEED = f"/etc/systemd/system/{UNIT}.d/10-need.conf"
 POST = (
-    "TimeoutStartSec=25\nExecStartPost=/bin/bash -c "
+    "TimeoutStartSec=90\nExecStartPost=/bin/bash -c "
     "'until exec 3<>/dev/tcp/127.0.0.1/30000; do sleep 0.2; done 2>/dev/null'"
 )
 """The usual way to have a unit active only once the server answers."""
+STOPPING = "/run/llm-slow-stopping"
+"""While this file is there, a stop goes on."""
 
 
 @pytest.fixture
@@ -43,12 +49,16 @@ async def test_a_post_command_that_waits_for_the_port_hides_nothing(
     host: GpuHost, watcher: Watcher, tmp_path: Path
 ) -> None:
     """A load is followed while it waits, and the cause of a failure is the engine's own."""
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=4.0), user="ops", service=POST)
+    host.install_unit(UNIT, engine_command(*DFLASH), user="ops", service=POST)
     async with changer(watcher, UNIT, tmp_path) as ops:
         await ops.watching.until_state(ReadinessState.READY)
-        record = await ops.apply(request=Request(flags={BLOCK: 16}))
+        with host.held(after="Load weight begin"):
+            work = asyncio.create_task(ops.apply(request=Request(flags={BLOCK: 16})))
+            await ops.watching.until(
+                lambda _: any("loading target" in said for said in ops.said), what="its progress"
+            )
+        record = await work
         assert (record.ending, flag(host)) == ("in force", "16")
-        assert any("loading target" in said for said in ops.said)
         record = await ops.apply(request=Request(environment={FAILURE_VARIABLE: "oom"}))
         assert (record.ending, flag(host)) == ("rolled back", "16")
         assert record.cause is not None
@@ -59,7 +69,7 @@ async def test_a_post_command_that_waits_for_the_port_hides_nothing(
 async def test_a_start_that_is_refused_is_told_in_systemds_words(
     host: GpuHost, watcher: Watcher, tmp_path: Path
 ) -> None:
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops")
+    host.install_unit(UNIT, engine_command(*DFLASH), user="ops")
     async with changer(watcher, UNIT, tmp_path) as ops:
         await ops.watching.until_state(ReadinessState.READY)
 
@@ -78,24 +88,38 @@ async def test_a_unit_may_take_its_own_time_to_stop(
     host: GpuHost, watcher: Watcher, tmp_path: Path
 ) -> None:
     """Longer than the patience for others: systemd ends it at the latest."""
-    service = f"ExecStop=/bin/sleep {QUICK.stop + 2:.0f}\nTimeoutStopSec={QUICK.stop + 10:.0f}"
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops", service=service)
-    async with changer(watcher, UNIT, tmp_path) as ops:
+    limits = msgspec.structs.replace(QUICK, stop=1.0)
+    service = "ExecStop=/bin/sleep 4\nTimeoutStopSec=60"
+    host.install_unit(UNIT, engine_command(*DFLASH), user="ops", service=service)
+    async with changer(watcher, UNIT, tmp_path, limits=limits) as ops:
         await ops.watching.until_state(ReadinessState.READY)
         record = await ops.apply(request=Request(flags={BLOCK: 16}))
         assert (record.ending, flag(host)) == ("in force", "16")
 
 
 async def test_a_long_stop_is_told_with_its_limit(
-    host: GpuHost, watcher: Watcher, tmp_path: Path
+    host: GpuHost, watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of an engine that does not heed TERM: how long it takes, and when systemd kills it."""
-    service = "ExecStop=/bin/sleep 7\nTimeoutStopSec=20"
-    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=1.0), user="ops", service=service)
+    monkeypatch.setattr(carrying_out, "SAY_STOPPING", 1.0)
+    service = (
+        f"ExecStop=/bin/sh -c 'while [ -e {STOPPING} ]; do sleep 0.1; done'\nTimeoutStopSec=90"
+    )
+    host.exec("touch", STOPPING)
+    host.install_unit(UNIT, engine_command(*DFLASH), user="ops", service=service)
     async with changer(watcher, UNIT, tmp_path) as ops:
+
+        def told() -> list[str]:
+            return [each for each in ops.said if each.startswith("still stopping")]
+
         await ops.watching.until_state(ReadinessState.READY)
-        assert (await ops.apply(request=Request(flags={BLOCK: 16}))).ending == "in force"
-        (told,) = [said for said in ops.said if said.startswith("still stopping")]
-        after, _, limit = told.partition("; ")
-        assert after in {"still stopping after 5 s", "still stopping after 6 s"}
-        assert limit == "systemd kills what is left of it after 20 s (TimeoutStopSec)"
+        work = asyncio.create_task(ops.apply(request=Request(flags={BLOCK: 16})))
+        await ops.watching.until(lambda _: len(told()) >= 2, what="that it is still stopping")
+        await asyncio.to_thread(host.exec, "rm", STOPPING)
+        assert (await work).ending == "in force"
+        for said in told():
+            assert re.fullmatch(
+                r"still stopping after [1-9]\d* s; "
+                r"systemd kills what is left of it after 90 s \(TimeoutStopSec\)",
+                said,
+            )

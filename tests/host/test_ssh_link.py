@@ -17,7 +17,7 @@ import pytest
 from ddtui.core.samples import LinkSample, LinkState
 from ddtui.hosts.base import HostError, HostKeyChanged, HostKeyUnknown, LinkDown, Program
 from ddtui.hosts.ssh import SshHost
-from tests.host.gpuhost import GpuHost, wait_until
+from tests.host.gpuhost import AT_ONCE, PATIENCE, GpuHost, wait_until
 
 pytestmark = pytest.mark.host
 
@@ -45,9 +45,9 @@ class Link:
         self.samples.append(sample)
         self._changed.set()
 
-    async def reach(self, state: LinkState, since: int, seconds: float) -> LinkSample:
+    async def reach(self, state: LinkState, since: int) -> LinkSample:
         """The first sample of `state` after the `since`th one."""
-        async with asyncio.timeout(seconds):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 for sample in self.samples[since:]:
                     if sample.state is state:
@@ -66,7 +66,7 @@ async def linked(name: str, ssh_config: Path) -> AsyncIterator[Link]:
     link = Link(host)
     await host.start()
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             await host.wait_live()
         yield link
     finally:
@@ -77,32 +77,36 @@ async def linked(name: str, ssh_config: Path) -> AsyncIterator[Link]:
 async def link(gpuhost: GpuHost) -> AsyncIterator[Link]:
     async with linked(gpuhost.name, gpuhost.ssh_config) as link:
         yield link
-    await to_thread(wait_until, lambda: not gpuhost.programs("ddtui:loop"), 10.0, "left running")
+    await to_thread(wait_until, lambda: not gpuhost.programs("ddtui:loop"), AT_ONCE, "left running")
 
 
-async def follow(host: SshHost) -> str:
-    """Run a stream until the link breaks; returns what it is told."""
-    with contextlib.suppress(StopAsyncIteration):
-        async with host.stream(LOOP) as stream:
-            lines = stream.lines()
-            try:
-                while True:
-                    await anext(lines)
-            except LinkDown as exc:
-                return exc.what
-    return "ended"
+async def followed(host: SshHost) -> asyncio.Task[str]:
+    """A stream that runs until the link breaks, and has said something; gives what it is told."""
+    runs = asyncio.Event()
+
+    async def follow() -> str:
+        try:
+            async with host.stream(LOOP) as stream:
+                async for _ in stream.lines():
+                    runs.set()
+        except LinkDown as exc:
+            return exc.what
+        return "ended"
+
+    task = asyncio.create_task(follow())
+    await runs.wait()
+    return task
 
 
 # ---- faults -------------------------------------------------------------------------------------
 
 
 async def test_a_silent_cut_is_told_in_time_and_mended(link: Link, gpuhost: GpuHost) -> None:
-    follower = asyncio.create_task(follow(link.host))
-    await asyncio.sleep(1)
+    follower = await followed(link.host)
     seen = len(link.samples)
     await to_thread(gpuhost.link, "cut")
     try:
-        down = await link.reach(LinkState.RETRYING, seen, seconds=15)
+        down = await link.reach(LinkState.RETRYING, seen)
         assert "no answer from" in down.detail
         assert "no answer from" in await follower
         with pytest.raises(LinkDown):
@@ -111,10 +115,10 @@ async def test_a_silent_cut_is_told_in_time_and_mended(link: Link, gpuhost: GpuH
         await to_thread(gpuhost.heal)
     seen = len(link.samples)
     link.host.retry_now()
-    await link.reach(LinkState.LIVE, seen - 1, seconds=10)
+    await link.reach(LinkState.LIVE, seen - 1)
     assert await link.echoes()
     # The old connection's program has no heartbeat: it ends although sshd knows of nothing.
-    await to_thread(wait_until, lambda: not gpuhost.programs("ddtui:loop"), 60.0, "left running")
+    await to_thread(wait_until, lambda: not gpuhost.programs("ddtui:loop"), what="left running")
 
 
 async def test_a_short_cut_is_survived(link: Link, gpuhost: GpuHost) -> None:
@@ -125,27 +129,26 @@ async def test_a_short_cut_is_survived(link: Link, gpuhost: GpuHost) -> None:
         await to_thread(gpuhost.link, "cut")
         await asyncio.sleep(3)
         await to_thread(gpuhost.heal)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(PATIENCE):
             for _ in range(8):
                 assert await anext(lines) == b"tick"
     assert link.samples[seen:] == []
 
 
 async def test_a_reset_is_told_at_once_then_refused(link: Link, gpuhost: GpuHost) -> None:
-    follower = asyncio.create_task(follow(link.host))
-    await asyncio.sleep(1)
+    follower = await followed(link.host)
     seen = len(link.samples)
     await to_thread(gpuhost.link, "reset")
     try:
-        down = await link.reach(LinkState.RETRYING, seen, seconds=5)
+        down = await link.reach(LinkState.RETRYING, seen)
         assert "connection reset by" in down.detail
         assert "connection reset by" in await follower
-        again = await link.reach(LinkState.RETRYING, len(link.samples), seconds=5)
+        again = await link.reach(LinkState.RETRYING, len(link.samples))
         assert again.detail == f"connection refused by {gpuhost.address}:22"
     finally:
         await to_thread(gpuhost.heal)
     link.host.retry_now()
-    await link.reach(LinkState.LIVE, seen, seconds=10)
+    await link.reach(LinkState.LIVE, seen)
     assert await link.echoes()
 
 
@@ -153,14 +156,14 @@ async def test_a_frozen_host_is_told_apart(link: Link, gpuhost: GpuHost) -> None
     seen = len(link.samples)
     await to_thread(gpuhost.freeze)
     try:
-        await link.reach(LinkState.RETRYING, seen, seconds=15)
+        await link.reach(LinkState.RETRYING, seen)
         link.host.retry_now()
-        down = await link.reach(LinkState.RETRYING, len(link.samples), seconds=15)
+        down = await link.reach(LinkState.RETRYING, len(link.samples))
         assert "accepts connections, but its SSH server does not answer" in down.detail
     finally:
         await to_thread(gpuhost.thaw)
     link.host.retry_now()
-    await link.reach(LinkState.LIVE, seen, seconds=10)
+    await link.reach(LinkState.LIVE, seen)
 
 
 async def test_restarting_sshd_keeps_the_link(link: Link, gpuhost: GpuHost) -> None:
@@ -174,12 +177,12 @@ async def test_a_host_that_crashes_and_boots(link: Link, gpuhost: GpuHost) -> No
     seen = len(link.samples)
     await to_thread(gpuhost.crash)
     try:
-        down = await link.reach(LinkState.RETRYING, seen, seconds=15)
+        down = await link.reach(LinkState.RETRYING, seen)
         assert f"connection closed by {gpuhost.address}:22" in down.detail
     finally:
         await to_thread(gpuhost.boot)
     link.host.retry_now()
-    await link.reach(LinkState.LIVE, seen, seconds=35)
+    await link.reach(LinkState.LIVE, seen)
     assert await link.echoes()
 
 
@@ -190,14 +193,14 @@ async def test_a_host_that_lets_nobody_in_for_now_is_tried_again(
     try:
         seen = len(link.samples)
         await to_thread(gpuhost.sh, "pkill -u ops -f 'sshd: ops'")
-        await link.reach(LinkState.RETRYING, seen, seconds=5)
-        down = await link.reach(LinkState.RETRYING, len(link.samples), seconds=10)
+        await link.reach(LinkState.RETRYING, seen)
+        down = await link.reach(LinkState.RETRYING, len(link.samples))
         assert "during login" in down.detail
         assert "nologin" in down.remedy
     finally:
         await to_thread(gpuhost.sh, "rm -f /run/nologin")
     link.host.retry_now()
-    await link.reach(LinkState.LIVE, seen, seconds=10)
+    await link.reach(LinkState.LIVE, seen)
 
 
 async def test_more_sessions_than_sshd_allows(link: Link) -> None:
@@ -243,7 +246,7 @@ async def test_killing_ddtui_leaves_nothing_on_the_host(gpuhost: GpuHost) -> Non
     assert await to_thread(gpuhost.programs, "ddtui:hang")
     victim.kill()
     await victim.communicate()
-    await to_thread(wait_until, lambda: not gpuhost.programs(), 15.0, "left running")
+    await to_thread(wait_until, lambda: not gpuhost.programs(), AT_ONCE, "left running")
 
 
 # ---- keys ---------------------------------------------------------------------------------------
@@ -271,13 +274,13 @@ async def test_first_contact_then_openssh_agrees(gpuhost: GpuHost, tmp_path: Pat
     fingerprint = await to_thread(gpuhost.sh, "ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub")
     assert caught.value.fingerprint in fingerprint
     host.accept_host_key(caught.value.fingerprint)
-    await link.reach(LinkState.LIVE, 0, seconds=10)
+    await link.reach(LinkState.LIVE, 0)
     await host.close()
     await to_thread(
         subprocess.run,
         ["ssh", "-F", str(config), "-o", "StrictHostKeyChecking=yes", gpuhost.name, "true"],
         check=True,
-        timeout=20,
+        timeout=PATIENCE,
     )
 
 

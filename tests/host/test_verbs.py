@@ -19,15 +19,23 @@ from typing import Any
 
 import pytest
 
-from tests.host.gpuhost import DFLASH, ENGINE, GpuHost, engine_command, wait_until
+from tests.host.gpuhost import (
+    AT_ONCE,
+    DFLASH,
+    ENGINE,
+    PATIENCE,
+    GpuHost,
+    engine_command,
+    wait_until,
+)
 from tests.host.measured import measured
 
 
 @pytest.fixture(scope="module")
 def engine(gpuhost: GpuHost) -> Iterator[GpuHost]:
     gpuhost.nvidia_smi(state="loaded")
-    with gpuhost.unit(ENGINE, engine_command(*DFLASH, load_seconds=2), user="ops"):
-        wait_until(lambda: any("ready to roll" in line for line in gpuhost.journal(ENGINE)), 30)
+    with gpuhost.unit(ENGINE, engine_command(*DFLASH), user="ops"):
+        gpuhost.until_ready(ENGINE)
         yield gpuhost
     gpuhost.nvidia_smi()
 
@@ -59,7 +67,7 @@ class Ddtui:
         self.config.parent.mkdir(parents=True, exist_ok=True)
         self.config.write_text("[hosts.gpu]\n" + "\n".join(lines) + "\n")
 
-    def run(self, *args: str, timeout: float = 60) -> subprocess.CompletedProcess[str]:
+    def run(self, *args: str, timeout: float = 150) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "ddtui", *args],
             env=self.env,
@@ -173,8 +181,8 @@ def test_connect_shows_the_host_and_ends_in_good_order(ddtui: Ddtui) -> None:
         assert wait_until(lambda: len(ddtui.host.programs()) >= 4)
         os.write(screen, b"q")
         read_to_end(screen)
-        assert process.wait(10) == 0
-    wait_until(lambda: not ddtui.host.programs(), 10, "left running")
+        assert process.wait(PATIENCE) == 0
+    wait_until(lambda: not ddtui.host.programs(), AT_ONCE, "left running")
 
 
 def test_a_killed_connect_leaves_nothing_on_the_host(ddtui: Ddtui) -> None:
@@ -184,8 +192,8 @@ def test_a_killed_connect_leaves_nothing_on_the_host(ddtui: Ddtui) -> None:
         process.kill()
         killed = time.time()
         read_to_end(screen)
-        process.wait(10)
-    wait_until(lambda: not ddtui.host.programs(), 15, "left running")
+        process.wait(PATIENCE)
+    wait_until(lambda: not ddtui.host.programs(), AT_ONCE, "left running")
     measured("residue: nothing runs after kill -9 of `ddtui connect`", time.time() - killed)
     listed = ddtui.host.exec("ps", "-u", "ops", "-o", "args", "--no-headers").stdout
     for word in ("journalctl", "--query-gpu", "systemctl show"):
@@ -213,7 +221,7 @@ def connected(ddtui: Ddtui) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
-            process.wait(10)
+            process.wait(PATIENCE)
         os.close(ours)
 
 
@@ -236,7 +244,7 @@ def read_until(screen: int, *words: str) -> bytes:
         return all(word.encode() in seen for word in words)
 
     try:
-        wait_until(look, 20)
+        wait_until(look)
     except TimeoutError:
         raise AssertionError(f"{words} not drawn: {bytes(seen[-3000:])!r}") from None
     return bytes(seen)
@@ -244,4 +252,4 @@ def read_until(screen: int, *words: str) -> bytes:
 
 def read_to_end(screen: int) -> None:
     """Take what is still drawn, so that the program is not held up."""
-    wait_until(lambda: read_some(screen) is None, 15, "the screen was not given back")
+    wait_until(lambda: read_some(screen) is None, what="the screen was not given back")

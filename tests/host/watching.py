@@ -16,7 +16,7 @@ from ddtui.core.samples import AnySample, LinkSample, LinkState, UnitSample, Uni
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.engines.sglang import SGLANG
 from ddtui.hosts.ssh.host import SshHost
-from tests.host.gpuhost import GpuHost
+from tests.host.gpuhost import PATIENCE, GpuHost
 
 _LOOK = 0.1
 """Seconds between two looks when nothing was heard: figures grow old without a sample."""
@@ -81,7 +81,7 @@ class Watching:
         return self.snapshot(time.time())
 
     async def until(
-        self, wanted: Callable[[Snapshot], object], seconds: float = 15.0, what: str = ""
+        self, wanted: Callable[[Snapshot], object], seconds: float = PATIENCE, what: str = ""
     ) -> Snapshot:
         """The first snapshot of which `wanted` holds. Fails with what is known instead."""
         end = time.monotonic() + seconds
@@ -97,17 +97,17 @@ class Watching:
                 async with asyncio.timeout(_LOOK):
                     await self._changed.wait()
 
-    async def until_state(self, *states: ReadinessState, seconds: float = 15.0) -> Snapshot:
+    async def until_state(self, *states: ReadinessState, seconds: float = PATIENCE) -> Snapshot:
         """The first snapshot with one of these states of readiness."""
         wanted = ", ".join(states)
         return await self.until(lambda known: known.readiness.state in states, seconds, wanted)
 
-    async def until_live(self, seconds: float = 15.0) -> Snapshot:
+    async def until_live(self, seconds: float = PATIENCE) -> Snapshot:
         """The first snapshot with a live link."""
         return await self.until(lambda known: known.link.state is LinkState.LIVE, seconds, "live")
 
     async def unit_seen(
-        self, wanted: Callable[[UnitStatus], object], since: float, seconds: float = 15.0
+        self, wanted: Callable[[UnitStatus], object], since: float, seconds: float = PATIENCE
     ) -> float:
         """When, after `since`, the unit's state was first seen to be as wanted: Unix seconds."""
 
