@@ -43,7 +43,6 @@ from ddtui.control.unit_command import CommandRefused, UnitCommand, drop_in_path
 from ddtui.control.unit_files import UnitText
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Finding, Launch, Level, Plan, Request
-from ddtui.core.snapshot import Snapshot
 from ddtui.hosts.base import HostError
 
 Policy = Literal["ask", "always", "never"]
@@ -175,11 +174,13 @@ class Controller:
             ),
             *not_to_be_written(command, plan.after),
         )
-        due = self._due(command, snapshot, is_meant=rights)
+        due = self._older(command)
         if rights:
             holder, left = await self._held_by(actions, text), await self.unfinished()
             others = going_on(holder) if holder else left_behind(left, self.carry_on)
-            standing = () if plan.changes else engine_findings(snapshot)
+            is_down = "" if plan.changes else down(snapshot, await actions.look())
+            due = due or is_down
+            standing = () if plan.changes else engine_findings(snapshot, is_down)
             findings = (*findings, *others, *standing)
         if rights and (plan.changes or due):
             findings = (*findings, *await self._rights.findings(actions))
@@ -197,10 +198,10 @@ class Controller:
         if (left := await self.unfinished()) is not None:
             raise NotPossible(interrupted(left), f"carry it on: {self.carry_on}")
 
-    def _due(self, command: UnitCommand, snapshot: Snapshot, *, is_meant: bool = True) -> str:
-        """Why the unit must be started anew for what is written already; empty for no reason."""
-        older = restart_due(command.launch, snapshot, self._watching.engine, command.opaque)
-        return older or (down(snapshot) if is_meant else "")
+    def _older(self, command: UnitCommand) -> str:
+        """Why an engine that runs must be restarted for what is written; empty for no reason."""
+        snapshot, engine = self._watching.snapshot(), self._watching.engine
+        return restart_due(command.launch, snapshot, engine, command.opaque)
 
     # ---- changing ------------------------------------------------------------------------------
 
@@ -229,7 +230,8 @@ class Controller:
         if command.launch != plan.before:
             raise NotPossible("the unit has changed since the plan was made", "plan again")
         if plan.restart_only:
-            if not self._due(command, self._watching.snapshot()):
+            is_down = down(self._watching.snapshot(), await actions.look())
+            if not (is_down or self._older(command)):
                 raise NotPossible("the engine was started since the plan was made", "plan again")
             return await self.restart(on_step, asked=asked, change_id=change_id, of=plan.request)
         who, watching, own = self._who, self._watching, text.own

@@ -149,7 +149,7 @@ class UnitActions:
             return Rights(tuple(rights.sudoers_line(user, each) for each in lacking))
         if unknown:
             return Rights(unknown=clean(unknown.removeprefix("@unknown "), 200))
-        if untold:
+        if untold and not rights.never_asks(listing):
             return Rights(unknown="by its list, it may want a password")
         return Rights()
 

@@ -107,6 +107,30 @@ def wants_password(listing: list[str], command: str) -> bool | None:
     return last
 
 
+def never_asks(listing: list[str]) -> bool:
+    """Whether every rule for root goes without a password, by `sudo -n -l`: so does any command.
+
+    It tells of commands whose rule is not understood here, such as a regular expression.
+    """
+    lines = [line.strip() for line in listing]
+    begin = next((at + 1 for at, line in enumerate(lines) if "may run the following" in line), 0)
+    found = False
+    for rule in _unfolded([line for line in lines[begin:] if line]):
+        match = re.match(r"\(([^)]*)\)\s*(.*)", rule)
+        if match is None:
+            return False
+        if _is_root(match[1]) is False:
+            continue
+        wants = True
+        for part in re.split(r"(?<!\\),\s*", match[2]):
+            tags, _ = _tags(part.strip())
+            wants = (wants or "PASSWD" in tags) and "NOPASSWD" not in tags
+            if wants:
+                return False
+        found = True
+    return found
+
+
 def _last_word(rules: list[str], command: str) -> bool | None:
     last: bool | None = None
     for rule in rules:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddtui.control.rights import granted, sudoers_lines, wants_password
+from ddtui.control.rights import granted, never_asks, sudoers_lines, wants_password
 
 COMMAND = "/usr/bin/systemctl stop llm.service"
 ALL = "(ALL : ALL) ALL"
@@ -83,3 +83,24 @@ def test_a_backslash_in_a_units_name_is_granted_as_sudo_matches_it() -> None:
     assert r"gpu\\\\x2d0.service" in sudoers_lines("ops", unit)[1]
     assert granted([r"(root) NOPASSWD: /usr/bin/systemctl stop llm@gpu\\x2d0.service"]) == {stop}
     assert stop not in granted([rf"(root) NOPASSWD: {stop}"])
+
+
+@pytest.mark.parametrize(
+    ("rules", "never"),
+    [
+        ([], False),
+        ([FREE], True),
+        ([ALL], False),
+        ([FREE, ALL], False),
+        (["(root) NOPASSWD: ^/usr/bin/systemctl .*$, /usr/bin/tee ^.*$"], True),
+        (["(root) NOPASSWD: /bin/a, PASSWD: ^/usr/bin/systemctl .*$"], False),
+        (["(root) ^/usr/bin/systemctl .*$"], False),
+        (["(www) ALL", FREE], True),  # of another user
+        (["ALL", FREE], False),  # not understood
+        (["(root) NOPASSWD: /usr/bin/systemctl", "start llm.service"], True),  # folded
+    ],
+)
+def test_where_every_rule_goes_without_a_password_any_command_does(
+    rules: list[str], never: bool
+) -> None:
+    assert never_asks(listed(*rules)) is never
