@@ -76,6 +76,7 @@ PolicyOption = Annotated[
 _Doing = Callable[["Watched", "Controller"], Awaitable["ChangeRecord | None"]]
 _FORBIDDEN = "a check forbids it"
 _UNCONFIRMED = "nobody has confirmed it"
+_ADD_YES = "add --yes where there is no terminal to confirm on"
 _NOTHING_TO_CHANGE = "nothing to change: the unit is configured like this already"
 
 
@@ -410,7 +411,8 @@ def _run(options: Options, host: str, overrides: Overrides, work: _Doing, *, as_
         raise typer.Exit(ExitCode.STARTED) from None
     except _NotBegun as refused:
         if as_json:
-            emit_json(not_begun(refused.why, plan=refused.plan))
+            remedy = _ADD_YES if refused.why == _UNCONFIRMED else ""
+            emit_json(not_begun(refused.why, remedy, plan=refused.plan))
         raise typer.Exit(refused.code) from None
     except KeyboardInterrupt:
         _tell_what_is_left(under_way, as_json=as_json)

@@ -12,7 +12,7 @@ import typer
 from ddtui.cli.arguments import HostArgument, JsonOption, from_one_on, one_of
 from ddtui.cli.context import Options, VerbFailed, tell_hint, told
 from ddtui.cli.exit_codes import ExitCode
-from ddtui.cli.output import Paint, clean, emit, emit_json_text, say, terminal_width
+from ddtui.cli.output import Paint, clean, emit, emit_json, emit_json_text, say, terminal_width
 
 if TYPE_CHECKING:
     from ddtui.experiments.results import ResultsView
@@ -86,16 +86,19 @@ def results(
 
 
 def _put(view: ResultsView, form: Format, out: Path) -> None:
-    """Write a file, and say so. Raises VerbFailed."""
+    """Write a file, and say so; for JSON in a document, too. Raises VerbFailed."""
+    written: list[Path] = []
     if not view.rows:
         say(f"{clean(str(out))} is not written: there is nothing to write")
-        return
-    try:
-        written = _write(view, form, out.expanduser())
-    except OSError as error:
-        what = f"cannot write {out}: {error.strerror or error}"
-        raise VerbFailed(what, "nothing stored is lost: name another file") from error
-    say(f"written: {', '.join(clean(str(each)) for each in written)}")
+    else:
+        try:
+            written = _write(view, form, out.expanduser())
+        except OSError as error:
+            what = f"cannot write {out}: {error.strerror or error}"
+            raise VerbFailed(what, "nothing stored is lost: name another file") from error
+        say(f"written: {', '.join(clean(str(each)) for each in written)}")
+    if form is Format.JSON:
+        emit_json({"written": [str(each) for each in written]})
 
 
 def _stored(

@@ -94,9 +94,9 @@ def sweep(  # noqa: PLR0913, PLR0917
             _queue(worked, held=held, yes=yes, as_json=as_json)
 
 
-def _refuse(why: str) -> NoReturn:
-    say(why)
-    raise VerbFailed(why, "", ExitCode.BLOCKED, heard=True)
+def _refuse(why: str, remedy: str = "") -> NoReturn:
+    say(f"{why}; {remedy}" if remedy else why)
+    raise VerbFailed(why, remedy, ExitCode.BLOCKED, heard=True)
 
 
 def _asked(options: Options, words: list[str], over: SweepOptions, *, reuse: bool) -> Asked:
@@ -162,7 +162,7 @@ def _queue(worked: Worked, *, held: bool, yes: bool, as_json: bool) -> None:
     count = len(worked.arranged.runs)
     if not yes:
         if not can_ask():
-            _refuse("nothing was queued: there is no terminal to confirm on; add --yes")
+            _refuse("nothing was queued: there is no terminal to confirm on", "add --yes")
         if not asyncio.run(ask(f"queue {counted(count, 'experiment')}? [y/N] ")):
             _refuse("nothing was queued")
     added, listed = queued(worked, held=held)

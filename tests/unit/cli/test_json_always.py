@@ -24,7 +24,9 @@ from ddtui.cli.root import app
 from ddtui.config.errors import ConfigError
 from ddtui.core.json_text import json_text
 from ddtui.hosts.base import HostError, LinkDown, LinkRefused
+from ddtui.store import Store
 from ddtui.store.errors import StoreError
+from tests.unit.experiments.results_world import cell, measured
 
 from .conftest import Run
 
@@ -252,3 +254,24 @@ def test_ctrl_c_leaves_nothing_but_documents(run: Run) -> None:
     assert child.returncode == ExitCode.INTERRUPTED
     lines = [document(line) for line in out.decode().splitlines()]
     assert lines[0]["what"] == "started"
+
+
+def test_what_nobody_confirms_says_how(run: Run) -> None:
+    restart = document(run("restart", "demo", "--json").stdout)
+    sweep = document(run("sweep", "demo", "budget=4", "--json").stdout)["error"]
+    for told in (restart, sweep):
+        assert "confirm" in told["why"]
+        assert told["remedy"].startswith("add --yes")
+
+
+def test_a_file_of_results_leaves_a_document_on_standard_output(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "results.json"
+    assert document(run("results", "demo", "--json", "--out", str(file)).stdout) == {"written": []}
+    store = Store.open()
+    try:
+        store.measurements.put(measured(8, (cell(170.0),), host="demo", simulated=True))
+    finally:
+        store.close()
+    done = run("results", "demo", "--json", "--out", str(file))
+    assert document(done.stdout) == {"written": [str(file)]}
+    assert document(file.read_text(encoding="utf-8"))["rows"]
