@@ -15,7 +15,8 @@ from typing import NamedTuple
 from ddtui.core.events import Phase
 from ddtui.core.journal_text import BAR
 
-_RANK = re.compile(r"(?:[.,]\d+)?((?: [A-Z_]+\d+)*)")
+_RANK = re.compile(r"(?:[.,]\d+)?((?: (?:[A-Z_]+\d+|[A-Z]\w{1,40}\.[A-Z_]{1,40}))*)")
+"""Forks put the mode before the rank: `DisaggregationMode.DECODE TP1`."""
 _TORCH_RANK = re.compile(r"\[(rank\d+)\]:\s?")
 
 EXCEPTION_NAME = re.compile(r"(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*|\w*error|timeout)")

@@ -19,6 +19,7 @@ from tests.unit.engines.captures import text_of
         ("[2026-09-22 17:27:12] INFO engine.py:156: x", "", "x"),
         ("[2026-09-22 17:27:12,173] [INFO] [PID-7-MainThread] [sglang.srt.x] >>> x", "", "x"),
         ("[2026-09-22 17:27:12 TP0] [ERROR] - x", "TP0", "x"),
+        ("[2026-09-22 17:27:12 Mode.DECODE TP1] x", "Mode.DECODE TP1", "x"),
         ("[2026-09-22 17:27:12 TP0] [INFORMED] x", "TP0", "[INFORMED] x"),
         ("[2026-09-22 17:27:12 TP1] WARNING model_config.py:1098: x", "TP1", "x"),
         ("[2026-09-22 17:27:12] INFO:     x", "", "INFO:     x"),
