@@ -11,6 +11,8 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import Callable
+from contextlib import suppress
+from functools import partial
 from typing import Any
 
 import pytest
@@ -21,6 +23,7 @@ from ddtui.core.launch import Request
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.experiments.interrupted import as_they_ended
 from ddtui.experiments.queue import Queue, QueueProblem
+from ddtui.experiments.report import RunEvent
 from ddtui.experiments.results import results_view
 from ddtui.store import Store
 from tests.support.run_world import BLOCK, RunWorld
@@ -31,7 +34,7 @@ SEEDS = 24
 PARTS = 4
 """So that no test takes long."""
 PLANS = (
-    BenchPlan(concurrency=(1,), coding=False),
+    BenchPlan(concurrency=(1, 2, 4), coding=False),
     BenchPlan(concurrency=(1, 4), coding=False),
     BenchPlan(concurrency=(2,), coding=True),
 )
@@ -69,6 +72,12 @@ class Day:
 
     async def people(self, changes: int) -> None:
         """Change the queue now and then, whatever is in it."""
+        for _ in range(changes):
+            await asyncio.sleep(self.chance.choice((0.0, 0.3, 1.0, 3.0, 8.0, 15.0)))
+            self.change(self.chance.choice(self.queue.listed(cleared=True)).id)
+
+    def change(self, word: str, what: str = "") -> None:
+        """One change of the queue, any or this one, of this experiment where it needs one."""
         queue, chance = self.queue, self.chance
         over = Request(flags={BLOCK: chance.choice(BLOCKS[:-1])})
         do: dict[str, Callable[[str], Any]] = {
@@ -84,13 +93,8 @@ class Day:
             "pause": lambda _: queue.pause(),
             "resume": lambda _: queue.resume(),
         }
-        for _ in range(changes):
-            await asyncio.sleep(chance.choice((0.0, 0.3, 1.0, 3.0, 8.0, 15.0)))
-            word = chance.choice(queue.listed(cleared=True)).id
-            try:
-                do[chance.choice(("add", *do))](word)
-            except QueueProblem:
-                continue  # it is not in a state for that: nothing was changed
+        with suppress(QueueProblem):  # it is not in a state for that: nothing is changed
+            do[what or chance.choice(("add", *do))](word)
 
     async def trouble(self, times: int) -> None:
         """Break the link, or kill the engine."""
@@ -103,15 +107,25 @@ class Day:
                 machine.die(machine.engine)
 
     async def broken_runs(self) -> None:
-        """Runs that are killed or stopped at any moment."""
-        for _ in range(self.chance.randrange(4)):
-            runner = self.world.runner()
+        """Runs that are killed or stopped at any moment, or with a part of them measured."""
+        for _ in range(self.chance.randrange(5)):
+            runner, a_cell = self.world.runner(), asyncio.Event()
+            self.world.heed = partial(_note_cell, a_cell)
             work = runner.start()
-            await asyncio.wait({work}, timeout=self.chance.uniform(0.0, 30.0))
+            if self.chance.random() < 0.6:
+                waiting = asyncio.create_task(a_cell.wait())
+                await asyncio.wait(
+                    {work, waiting}, timeout=60.0, return_when=asyncio.FIRST_COMPLETED
+                )
+                waiting.cancel()
+            await asyncio.wait({work}, timeout=self.chance.uniform(0.0, 15.0))
+            at = runner.state.experiment
             self.breaks += not work.done()
             self.chance.choice((work.cancel, runner.ask_to_stop))()
             (ended,) = await asyncio.gather(work, return_exceptions=True)
             assert not isinstance(ended, Exception), ended
+            if at is not None:
+                self.change(at.id, self.chance.choice(("add", "cancel", "edit", "hold", "pause")))
             await asyncio.sleep(FREED)
             self.world.machine.locks.clear()
 
@@ -119,7 +133,7 @@ class Day:
         feed = asyncio.create_task(self.world.watched.run())
         await asyncio.sleep(2)
         self.queue.leave(self.chance.choice(("baseline", "last", "best")))
-        self.queue.add([self.draft() for _ in range(self.chance.randrange(1, 4))])
+        self.queue.add([self.draft() for _ in range(self.chance.randrange(2, 5))])
         async with asyncio.timeout(20_000), asyncio.TaskGroup() as group:
             group.create_task(self.people(self.chance.randrange(3, 12)))
             if troubled:
@@ -134,6 +148,11 @@ class Day:
         if ending.left:
             assert self.world.machine.http == 200
         feed.cancel()
+
+
+def _note_cell(known: asyncio.Event, event: RunEvent) -> None:
+    if event.what == "cell":
+        known.set()
 
 
 def check(day: Day, *, troubled: bool) -> None:
