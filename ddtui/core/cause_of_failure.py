@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -239,7 +239,7 @@ def _follows(seen: Seen, fault: Fault, case: Case) -> bool:
 
 def _known(found: _Found, fault: Fault | None, case: Case) -> Cause:
     signature = found.signature
-    lines = [seen.text for seen in found.seen[:3]]
+    lines = [seen.text for seen in _telling_first(found)[:3]]
     if fault is not None and not any(fault.message in line for line in lines):
         lines.append(fault.message)
     return Cause(
@@ -250,6 +250,13 @@ def _known(found: _Found, fault: Fault | None, case: Case) -> Cause:
         signature.links[0] if signature.links else "",
         signature.cause,
     )
+
+
+def _telling_first(found: _Found) -> Sequence[Seen]:
+    telling = found.signature.telling
+    if not telling:
+        return found.seen
+    return sorted(found.seen, key=lambda seen: re.search(telling, seen.text) is None)
 
 
 def _of_the_gpu(case: Case, chosen: Signature | None = None) -> list[str]:

@@ -54,6 +54,8 @@ class Signature(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     told where nothing says what it reports of."""
     unless: str = ""
     """It does not hold for a line that this matches too."""
+    telling: str = ""
+    """Of several lines that show it, those that this matches too prove it best."""
     before: tuple[str, ...] = ()
     """It holds only while no line of its rank has matched one of these in this invocation."""
     after: tuple[str, ...] = ()
@@ -166,6 +168,7 @@ def _build(signatures: Iterable[Signature], source: str) -> Signatures:
             raise SignatureError(f"{where} is there twice")
         known.add(signature.id)
         unless = _compile(signature.unless, f"{where}, unless") if signature.unless else None
+        _compile(signature.telling, f"{where}, telling")
         for mark in (*signature.before, *signature.after):
             marks[mark] = _pattern(mark, where)
         for text in signature.patterns:

@@ -392,6 +392,22 @@ def test_a_compilers_output_belongs_to_the_exception_that_tells_of_it(length: in
     assert (found.cause.id, found.cause.evidence[0]) == ("cuda-headers-missing", error)
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        "/usr/bin/ld: cannot find cuda_0.o: No such file or directory",
+        'x/rope.cuh(12): error: identifier "half8" is undefined',
+    ],
+)
+def test_the_compilers_own_words_prove_it_before_those_of_who_ran_it(error: str) -> None:
+    said = ("RuntimeError: ninja exited with status 1", "stdout:", "[1/2] c++ x.o -o x.so")
+    log = Log().starting().say(f"Scheduler hit an exception: {HEADER}", "TP0")
+    log.bare('  File "/x"', *said, "collect2: error: ld returned 1 exit status", error)
+    found = log.bare("ninja: build stopped: subcommand failed.", "").say(SIGQUIT).diagnosed()
+    assert found.cause is not None
+    assert (found.cause.id, found.cause.evidence[0]) == ("kernel-compilation-failed", error)
+
+
 def test_no_output_follows_an_exception_that_does_not_tell_of_any() -> None:
     log = Log().starting().say(f"Scheduler hit an exception: {HEADER}", "TP0", after=1)
     log.bare('  File "/x"', "RuntimeError: of the engine", *["noise"] * 40)

@@ -42,6 +42,7 @@ def test_a_line_shows_a_signature_once() -> None:
         (('"No space left on device"', '"a|b"'), "4 plain characters"),
         (('"No space left on device"', '"(?i)no space left"'), "4 plain characters"),
         (('unless = "/dev/shm"', 'unless = "["'), "unless"),
+        (('unless = "/dev/shm"', 'telling = "["'), "telling"),
         (('unless = "/dev/shm"', 'before = ["(x"]'), "is no regular expression"),
         (('kind = "root"', 'kind = "root"\napplies = ["kernel", "moon"]'), "'moon'"),
         (('kind = "root"', 'kind = "root"\napplies = []'), "names no place"),
