@@ -20,6 +20,7 @@ from ddtui.core.knobs import (
     nearest_knob,
 )
 from ddtui.core.launch import Request, Value
+from ddtui.core.redact import redact_text
 
 HELP = (
     "KNOB=VALUE, flag:NAME=VALUE or env:NAME=VALUE (the value none takes it away),"
@@ -38,10 +39,10 @@ def parse_assignments(words: Iterable[str]) -> Request:
         try:
             kind, name, value = assignment(word)
         except ValueError as error:
-            problems.append(Problem(str(error), where=f"--set {word[:80]}"))
+            problems.append(Problem(str(error), where=_shown(word)))
             continue
         if (kind, name) in seen:
-            problems.append(Problem("is set twice", where=f"--set {word[:80]}"))
+            problems.append(Problem("is set twice", where=_shown(word)))
         seen.add((kind, name))
         if kind == "env":
             environment[name] = None if value is None else str(value)
@@ -50,6 +51,11 @@ def parse_assignments(words: Iterable[str]) -> Request:
     if problems:
         raise ConfigError(problems)
     return Request("", knobs, flags, environment)
+
+
+def _shown(word: str) -> str:
+    """What was written, without a secret: masked before it is cut."""
+    return f"--set {redact_text(word)[:80]}"
 
 
 def assignment(word: str) -> tuple[str, str, Value]:

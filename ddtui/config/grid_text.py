@@ -16,6 +16,7 @@ from ddtui.config.errors import ConfigError, Problem, did_you_mean
 from ddtui.config.preset_tables import NAME
 from ddtui.core.conditions import BadCondition, read_condition
 from ddtui.core.launch import Value
+from ddtui.core.redact import redact_text
 from ddtui.core.sweep import (
     MOST_COMBINATIONS,
     POLICIES,
@@ -77,6 +78,7 @@ def parse_grid(text: str, where: str = "grid") -> Sweep:
 
 def pointed(what: str, text: str, at: int) -> str:
     """A mistake with the part of the text around it, and a caret below its place."""
+    text, at = redact_text(text), len(redact_text(text[:at]))
     begin = max(0, at - _SHOWN // 2)
     return f"{what}\n    {text[begin : begin + _SHOWN]}\n    {' ' * (at - begin)}^"
 
