@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
 import msgspec
@@ -135,7 +136,14 @@ class Measuring:
                 await self._keep(whole.get_nowait())
             await tell_of_others()  # with the cell: whoever carries it on has not seen them
 
-        await self._guarded(bench, witness, keep)
+        try:
+            await self._guarded(bench, witness, keep)
+        except (Cancelled, asyncio.CancelledError):
+            # What became whole since the last look, and what an external bench had to give.
+            with suppress(Disrupted):
+                while not whole.empty():
+                    await self._keep(whole.get_nowait())
+            raise
         await self._same()  # at once: what happens to the engine from now on is another matter
         await tell_of_others()
 

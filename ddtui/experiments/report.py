@@ -61,6 +61,8 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
     done: int = 0
     failed: int = 0
     cancelled: int = 0
+    held: int = 0
+    """Experiments that still wait, as they are held."""
     stopped: bool = False
     """Whether it was asked to stop before the queue was empty."""
     left: str = ""
@@ -74,6 +76,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True):
         parts = [f"{self.done} done"]
         parts += [f"{self.failed} failed"] if self.failed else []
         parts += [f"{self.cancelled} cancelled"] if self.cancelled else []
+        parts += [f"{self.held} held, and not run"] if self.held else []
         parts += [f"the unit is left in {self.left}"] if self.left else []
         parts += [f"the unit could not be left as it should be: {self.trouble}"] * bool(
             self.trouble

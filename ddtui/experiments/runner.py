@@ -171,7 +171,10 @@ class Runner:
             left, trouble = await self._leave()
         if self._stopping:
             await self._baselines.stop()
-        ending = Ending(**self._counts, stopped=self._stopping, left=left, trouble=trouble)
+        held = 0 if self._stopping else len(await self._queue.ids(ExperimentState.HELD))
+        ending = Ending(
+            **self._counts, held=held, stopped=self._stopping, left=left, trouble=trouble
+        )
         tell("finished", text=ending.words)
         return ending
 

@@ -74,6 +74,20 @@ def test_it_stops_cleanly_and_is_carried_on(told: Told, step: str) -> None:
     assert world.cells == [(16, 1), (16, 4)]
 
 
+def test_a_cell_that_is_whole_in_the_moment_of_the_stop_is_kept(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        world.add("a", PLAN)
+        runner = world.runner()
+        work = runner.start()
+        while not world.cells:  # noqa: ASYNC110 - nothing tells of it before it is kept
+            await asyncio.sleep(0.01)
+        runner.ask_to_stop()
+        assert (await work).stopped
+        await world.runner().run()
+
+    assert told(story).cells == [(8, 1), (8, 4)]
+
+
 def test_what_is_added_while_one_is_measured_does_not_come_before_it(told: Told) -> None:
     """Else it would be loaded once more after that, and its whole cell measured twice."""
 
@@ -124,6 +138,18 @@ def test_a_second_runner_is_told_of_the_first(told: Told, tmp_path: Path) -> Non
         await work
 
     assert states(told(story)) == ["done", "done"]
+
+
+def test_what_is_held_is_told_at_the_end(told: Told) -> None:
+    async def story(world: RunWorld) -> None:
+        world.add("a", PLAN)
+        held = world.add("b", PLAN)
+        world.kept.experiments.change(
+            held.id, {ExperimentState.PENDING}, state=ExperimentState.HELD
+        )
+        assert (await world.runner().run()).words.startswith("1 done; 1 held, and not run; ")
+
+    assert states(told(story)) == ["done", "held"]
 
 
 def test_once_runs_one(told: Told) -> None:
