@@ -13,6 +13,7 @@ from typer.core import TyperGroup
 
 from ddtui.cli.context import VerbFailed, emit_failure, tell_failure
 from ddtui.cli.exit_codes import ExitCode
+from ddtui.core.redact import redact_text
 
 _UsageError: type[Exception] = typer.BadParameter.__mro__[1]
 """The library's own; it has moved between its versions."""
@@ -63,6 +64,7 @@ def _failure_of(error: Any) -> VerbFailed:
     text = str(error.format_message())
     if found := _ITS_NAME.match(text):
         text = f"{found['name']}: {found['why']}"
+    text = redact_text(text)  # it repeats words that it does not know
     text = text[:1].lower() + text[1:].rstrip(".")
     return VerbFailed(text, _usage(error.ctx), ExitCode.USAGE)
 

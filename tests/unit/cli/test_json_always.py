@@ -162,6 +162,13 @@ def test_what_is_no_number_is_null() -> None:
     assert json_text(values, indent=-1).count("\n") == 0
 
 
+def test_a_secret_among_words_that_are_not_known_is_not_repeated(run: Run) -> None:
+    done = run("apply", "demo", "budget-8", "HF_TOKEN=sesame-1", "--json")
+    assert done.exit_code == ExitCode.USAGE
+    assert "HF_TOKEN" in document(done.stdout)["error"]["why"]
+    assert "sesame" not in done.stdout + done.stderr
+
+
 NO_UNIT = (
     ("status", "demo"),
     ("knobs", "demo"),
