@@ -104,9 +104,10 @@ class ControlOfHost:
             return view_of(record, self._said, self._question)
         if record is not None and (left is None or left.id == record.id):
             # Another one may have carried it on to its end.
-            ended = [record, *(each for each in self._records if each.id == record.id)]
-            if done := next((each for each in ended if each.ending), None):
-                return view_of(done, "", None)
+            known = [each for each in self._records if each.id == record.id]
+            if done := next((each for each in (record, *known) if each.ending), None):
+                newest = self._records[0] if known and self._records[0].ending else done
+                return view_of(newest, "", None)
         # Not ended, and not carried on here: by another ddtui that has the lock, or by nobody.
         by, left = self._holder or self._runner, left or record
         return None if left is None else view_of(left, "", None, elsewhere=by)

@@ -150,6 +150,22 @@ async def test_a_clock_that_was_set_back_hides_no_newer_change(tmp_path: Path) -
     assert (shown.id, shown.here) == (other.id, False)
 
 
+async def test_a_change_that_ended_here_gives_way_to_one_that_ended_elsewhere_since(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "config.toml").write_text("")
+    mine = record("planned", "in force", ending="in force")
+    other = record("planned", "in force", began=BEGAN + 60, ending="rolled back")
+    control = source(Controls([mine], running=mine), tmp_path)
+    await control.look()
+    assert control.reconfiguration is not None
+    assert control.reconfiguration.id == mine.id
+    control._control._history = [other, mine]  # type: ignore[attr-defined]
+    await control.look()
+    assert control.reconfiguration.id == other.id
+    assert control.reconfiguration.ending == "rolled back"
+
+
 async def test_one_that_was_left_here_and_ended_elsewhere_has_ended(tmp_path: Path) -> None:
     """Its connection was refused; another ddtui has carried it on since."""
     (tmp_path / "config.toml").write_text("")
