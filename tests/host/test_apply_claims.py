@@ -17,7 +17,7 @@ from ddtui.core.change_record import StepRecord
 from ddtui.core.launch import Request, Value
 from ddtui.core.snapshot import ReadinessState
 from tests.host.changing import SUDOERS, Changer, changer, grant
-from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line
+from tests.host.gpuhost import DFLASH, GpuHost, engine_command, exec_line, wait_until
 from tests.host.test_apply_troubles import ESCAPE, ORPHAN, orphan_of
 from tests.host.test_verbs import Ddtui
 from tests.host.watching import Watcher
@@ -321,11 +321,10 @@ def test_orphans_are_ended_by_their_option(ddtui: Ddtui) -> None:
     pid = orphan_of(host)
     host.sh(ESCAPE, str(pid))
     host.nvidia_smi(state="loaded", pids=str(pid), used="41843,41843")
-    mend = "for n in $(seq 300); do [ -d /proc/$1 ] || break; sleep 0.1; done"
     try:
         change = ["apply", "gpu", "--yes", "--end-orphans", "--json"]
-        done = asyncio.run(_while_it_dies(host, mend, pid, lambda: ddtui.run(
-            *change, "--set", f"flag:{BLOCK}=16", timeout=90)))  # fmt: skip
+        change += ["--set", f"flag:{BLOCK}=16"]
+        done = asyncio.run(_while_it_dies(host, pid, lambda: ddtui.run(*change)))
         assert done.returncode == 0, done.stderr
         (told,) = [line for line in done.stderr.splitlines() if "and ended now" in line]
         assert f"left over from the last invocation: {pid} (sleep)" in told
@@ -337,12 +336,15 @@ def test_orphans_are_ended_by_their_option(ddtui: Ddtui) -> None:
 
 
 async def _while_it_dies(
-    host: GpuHost, script: str, pid: int, work: Callable[[], subprocess.CompletedProcess[str]]
+    host: GpuHost, pid: int, work: Callable[[], subprocess.CompletedProcess[str]]
 ) -> subprocess.CompletedProcess[str]:
     """Run `work`; the GPUs get their memory back when the process has ended."""
 
+    def ended() -> bool:
+        return host.exec("test", "-d", f"/proc/{pid}", check=False).returncode == 1
+
     async def give_back() -> None:
-        await asyncio.to_thread(host.sh, script, str(pid))
+        await asyncio.to_thread(wait_until, ended, 150, "its end", 0.3)
         await asyncio.to_thread(host.nvidia_smi)
 
     giving = asyncio.create_task(give_back())
