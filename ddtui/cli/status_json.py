@@ -291,7 +291,7 @@ class StatusReport(msgspec.Struct, frozen=True):
     link: LinkReport
     """The connection to the host."""
     sources: dict[str, SourceReport]
-    """By collector: `unit`, `gpu`, `journal`, ..."""
+    """By collector: `unit`, `gpu`, `gpu_processes`, `journal`, ..."""
     unit: UnitReport | None
     """What systemd says of the unit."""
     knobs: dict[str, str]
@@ -373,7 +373,7 @@ def status_report(snapshot: Snapshot) -> StatusReport:
         evidence=tuple(_of(each, EvidenceReport) for each in snapshot.readiness.evidence),
         link=_of(snapshot.link, LinkReport),
         sources={
-            collector.value: _of(source, SourceReport)
+            collector.value.replace(" ", "_"): _of(source, SourceReport)
             for collector, source in snapshot.sources.items()
         },
         unit=_unit(snapshot.unit),

@@ -64,6 +64,7 @@ async def test_the_simulated_host_as_json() -> None:
     assert (
         report["knobs"].items() >= {"block_size": "8", "topk": "8", "mem_fraction": "0.9"}.items()
     )
+    assert report["sources"].keys() >= {"unit", "gpu", "gpu_processes", "journal", "engine"}
     assert report["engine"]["throughput"]["unit"] == "tokens per second"
     assert report["gpus"][0]["memory_total_bytes"] > report["gpus"][0]["memory_used_bytes"] > 0
     assert re.search(r"Kimi", report["load"] and json.dumps(report["unit"]["command_line"]))
