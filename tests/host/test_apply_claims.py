@@ -371,3 +371,26 @@ def test_a_missing_right_is_told_with_the_plan_and_before_any_question(ddtui: Dd
     assert (same.returncode, "nothing to change" in same.stderr) == (0, True)
     assert host.show(UNIT, "InvocationID") == before
     assert host.exec("test", "-e", DROP_IN, check=False).returncode == 1
+
+
+def test_what_is_configured_already_is_in_force_only_where_it_runs(ddtui: Ddtui) -> None:
+    """Stopped, loading, ready: the same verb starts it, leaves it alone, and has nothing to do."""
+    host = ddtui.host
+    install(host)
+    ready(host)
+    host.systemctl("stop", UNIT)
+    same = ("apply", "gpu", "--set", f"flag:{BLOCK}=8", "--yes", "--json")
+    started = ddtui.run(*same)
+    assert started.returncode == 0, started.stderr
+    record = json.loads(started.stdout)
+    assert (record["kind"], record["ending"]) == ("restart", "in force")
+    assert host.show(UNIT, "ActiveState") == "active"
+    before = host.show(UNIT, "InvocationID")
+    assert json.loads(ddtui.run(*same).stdout)["why"].startswith("nothing to change: ")
+    assert host.show(UNIT, "InvocationID") == before
+    host.remove_unit(UNIT)
+    host.install_unit(UNIT, engine_command(*DFLASH, load_seconds=90.0), user="ops")
+    loading = ddtui.run(*same)
+    assert loading.returncode == 5, loading.stderr
+    assert "the engine is not ready: " in json.loads(loading.stdout)["why"]
+    assert host.show(UNIT, "NRestarts") == "0"
