@@ -208,7 +208,9 @@ class DdtuiApp(App[object], inherit_bindings=False):
         """Give what was typed to Textual, unless it was meant for a question that has closed."""
         key = event.key if isinstance(event, events.Key) else ""
         screen = self.screen_stack[-1] if self.screen_stack else None
-        if isinstance(screen, ConfirmScreen | WaitingScreen):
+        if isinstance(screen, ConfirmScreen) and not screen.words.action:
+            pass  # it only tells something: nothing is typed into it that could be left over
+        elif isinstance(screen, ConfirmScreen | WaitingScreen):
             word = isinstance(screen, ConfirmScreen) and bool(screen.words.typed)
             self._aftermath.asked(event.time, word=word)
         elif self._aftermath.swallows(key, event.time):

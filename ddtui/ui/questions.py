@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 
 from ddtui.core.launch import Finding, Level, Plan
+from ddtui.core.local_time import in_local_time
 from ddtui.core.snapshot import ReadinessState, Snapshot
 from ddtui.ui import format as fmt
 from ddtui.ui.glyphs import Glyphs
@@ -112,9 +113,10 @@ def rollback_words(plan: Plan, at: Moment) -> Words:
         if plan.blocked:
             rows += [verdict_row(plan, glyphs), Row()]
         if plan.back_to:
-            rows += wrapped(f"Back to {fmt.clean(plan.back_to)}.", width)
+            rows += wrapped(f"Back to {fmt.clean(in_local_time(plan.back_to))}.", width)
         if plan.undoes:
-            rows += wrapped(f"Undoes {fmt.clean(plan.undoes)}.", width, Ink.LABEL)
+            undoes = fmt.clean(in_local_time(plan.undoes))
+            rows += wrapped(f"Undoes {undoes}.", width, Ink.LABEL)
         rows += [Row()] if plan.back_to and plan.changes else []
         if not plan.changes:
             rows += wrapped("No flag and no variable changes.", width)
@@ -243,6 +245,10 @@ def _gap(rows: Sequence[Row]) -> list[Row]:
     return [Row(), *rows] if rows else []
 
 
+_DOWN = frozenset({ReadinessState.STOPPED, ReadinessState.FAILED})
+"""Nothing of the engine runs: it is only started."""
+
+
 def _stop_rows(
     snapshot: Snapshot,
     requests: str,
@@ -251,7 +257,10 @@ def _stop_rows(
     *,
     busy: bool,
 ) -> list[Row]:
-    rows = wrapped(f"The engine stops: {unit_of(snapshot)}. {requests}", width, _warn(busy))
+    unit = unit_of(snapshot)
+    down = snapshot.readiness.state in _DOWN
+    words = f"The engine starts: {unit}." if down else f"The engine stops: {unit}."
+    rows = wrapped(f"{words} {requests}", width, _warn(busy))
     seconds, source = expected
     if seconds is None:
         return rows + wrapped("No earlier load tells how long loading takes.", width, Ink.TEXT)

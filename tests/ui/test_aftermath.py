@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from ddtui.core.launch import Finding, Level
 from ddtui.ui.aftermath import AFTER, AFTER_A_WORD, REST, Aftermath
 from ddtui.ui.queue_source import RunView
+from ddtui.ui.screens.presets import PresetsScreen
 from ddtui.ui.screens.queue_like import LikeScreen
 from tests.ui.control_keys import operating, shows, until
+from tests.ui.control_world import FakeControl
 from tests.ui.queue_world import FULL, StillQueue
 
 LIVE = "live"
@@ -61,3 +64,13 @@ async def test_the_word_typed_after_a_cancelled_question_is_no_keys() -> None:
         await operator.press("m")
         await until(operator, lambda: isinstance(operator.app.screen, LikeScreen))
         assert (queue.begun, queue.changed) == ([], [])
+
+
+async def test_after_what_only_told_something_keys_act_at_once() -> None:
+    control = FakeControl()
+    control.no_restart = (Finding(Level.ERROR, "right-missing", "sudo does not allow it"),)
+    async with operating(LIVE, control) as operator:
+        await operator.press("R")
+        assert not (await operator.until_asked()).words.action
+        await operator.press("escape", "4", each=0.1)
+        await until(operator, lambda: isinstance(operator.app.screen, PresetsScreen))

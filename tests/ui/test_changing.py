@@ -123,6 +123,14 @@ async def test_rollback_and_restart_ask_first(key: str, begun: str) -> None:
         assert operator.control.begun == [begun]
 
 
+@pytest.mark.parametrize(("scene", "words"), [("failed", "starts"), ("idle", "stops")])
+async def test_what_is_down_only_starts(scene: str, words: str) -> None:
+    async with operating(scene) as operator:
+        await operator.press("R")
+        await operator.until_asked()
+        await until(operator, shows(operator, f"The engine {words}: "))
+
+
 async def test_a_restart_for_which_a_right_is_missing_cannot_be_begun() -> None:
     control = FakeControl()
     line = "ops ALL=(root) NOPASSWD: /usr/bin/systemctl stop llm.service"

@@ -62,6 +62,7 @@ async def test_the_open_host_shows_its_state_and_the_others_how_they_are_reached
         await pilot.resize_terminal(60, 16)
         await pilot.pause()
         assert all(len(row) <= 54 for row in rows(app))
+        assert rows(app)[0].endswith("…")
 
 
 async def test_an_open_host_that_is_not_configured_is_listed() -> None:

@@ -31,6 +31,17 @@ async def test_search_counts_goes_round_and_is_marked() -> None:
         assert "out of" not in status(app)
 
 
+async def test_what_is_typed_takes_the_place_of_the_last_search() -> None:
+    async with opened(*many(100)) as (app, pilot):
+        await press(pilot, "slash", *"line 1", "enter", "slash")
+        assert app.log_screen.query_one(Prompt).value == "line 1"
+        await press(pilot, *"line 2", "enter")
+        assert app.log_screen.lines.search is not None
+        assert app.log_screen.lines.search.pattern == r"line\ 2"
+        await press(pilot, "slash", "end", *"0", "enter")  # or it goes on from it
+        assert app.log_screen.lines.search.pattern == r"line\ 20"
+
+
 async def test_a_bad_pattern_is_told_in_place_and_changes_nothing() -> None:
     async with opened(*many(100)) as (app, pilot):
         await press(pilot, "slash", *"line 1", "ctrl+g", "(")

@@ -186,6 +186,8 @@ async def test_any_row_can_be_the_baseline_and_be_let_go(file: Path) -> None:
         await reader.press("b")
         await reader.read()
         assert "against budget 8 topk 4" in reader.text()
+        await reader.press("home", "b")
+        await until(reader, shows(reader, "This is the baseline already"))
         await reader.press("end", "b")
         await until(reader, shows(reader, "It has no figures to compare with"))
 

@@ -93,7 +93,8 @@ def _sources(snapshot: Snapshot) -> list[Check]:
 
 def _readiness(snapshot: Snapshot) -> Check:
     state, summary = snapshot.readiness.state, snapshot.readiness.summary
-    text = f"{state.value}: {summary}" if summary else state.value
+    # A summary that begins with the state says all.
+    text = summary if summary.startswith(state.value) else f"{state.value}: {summary}".rstrip(": ")
     if state is ReadinessState.READY:
         return ok("engine", text)
     remedy = _TO_READINESS.get(state, "wait for it: `ddtui status {host} --wait 900`")

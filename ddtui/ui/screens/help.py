@@ -58,7 +58,7 @@ ABOUT = {
         "have confirmed it. `ddtui queue` and `ddtui run` do the same."
     ),
     Scope.RESULTS: (
-        "What was measured on this host, one row a configuration, each compared with the baseline. "
+        "What was measured on this host, one row per configuration, compared with the baseline. "
         "Faster and slower are told by 95 % intervals, else it is a tie. tok/s per user is "
         "acceptance length over step time: a change pays if acceptance (accept×) grows by more "
         "than the step time (step×). `ddtui results` prints the same."

@@ -13,6 +13,7 @@ from textual.widgets.option_list import Option
 
 from ddtui.config.hosts import HostTarget, Reach, find_host
 from ddtui.config.model import Config
+from ddtui.core.width import clip
 from ddtui.ui import format as fmt
 from ddtui.ui.actions import Scope, bindings
 from ddtui.ui.glyphs import UNICODE
@@ -108,7 +109,7 @@ class HostsScreen(ListScreen):
             unit = fmt.clean(self._unit(host))[:unit_width] or fmt.NOTHING
             mark = glyphs.running if host.name == self._open else " "
             line = f"{mark} {name:{name_width}}  {unit:{unit_width}}  {self._state(host)}"
-            prompts.append(line[: max(10, width)])
+            prompts.append(clip(line, max(10, width)))
         if prompts != self._prompts:
             self._prompts = prompts
             options = self.query_one(OptionList)

@@ -270,7 +270,7 @@ class LogScreen(LiveScreen):
             self.view.go_to(self.view.cursor)
 
     def _ask(self, purpose: str, label: str, value: str) -> None:
-        self._prompt.ask(purpose, label, value)
+        self._prompt.ask(purpose, label, value, anew=purpose != "save")
         keymap = keymap_of(self)
         hints = [("⏎", purpose, ""), (keymap.shown("log.cancel"), "close", "screen.cancel")]
         if purpose != "save":

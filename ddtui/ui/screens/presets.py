@@ -48,7 +48,7 @@ PAUSE = 0.15
 _NAMELESS = "(no preset)"
 _NAME = 22
 """Cells of a preset's name, at most, where there is room for its description."""
-_NO_PRESET = PresetView("", "Only what is set here, beside what the unit has", "", Request())
+_NO_PRESET = PresetView("", "only what is set here, with e", "", Request())
 
 
 class PresetsScreen(ListScreen):

@@ -280,6 +280,8 @@ class ResultsScreen(ResultsChoosing):
             self._ask_for(msgspec.structs.replace(asked, baseline=newest.id))
         elif asked.baseline:
             self._ask_for(msgspec.structs.replace(asked, baseline=""))
+        else:
+            self.notify("This is the baseline already", markup=False)
 
     # ---- taking away ------------------------------------------------------------------------
 

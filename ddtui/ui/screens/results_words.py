@@ -22,7 +22,7 @@ from ddtui.ui.widgets.results_order import concurrencies_of, sortable, works_of
 ALL = "="
 """Id of the choice that sorts or filters by nothing."""
 _FORMS = {
-    Form.CSV: ("CSV", "a line a configuration and concurrency, for spreadsheets"),
+    Form.CSV: ("CSV", "a line per configuration and concurrency, for spreadsheets"),
     Form.JSON: ("JSON", "everything, provenance too"),
     Form.MD: ("Markdown", "a report, its charts beside it"),
     Form.SVG: ("SVG", "the charts alone"),

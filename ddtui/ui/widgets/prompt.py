@@ -57,8 +57,8 @@ class Prompt(Horizontal):
         """The text."""
         return self.query_one(Input).value
 
-    def ask(self, purpose: str, label: str, value: str = "") -> None:
-        """Open with a label and a text to begin with."""
+    def ask(self, purpose: str, label: str, value: str = "", *, anew: bool = False) -> None:
+        """Open with a label and a text to begin with; `anew`: what is typed takes its place."""
         self.purpose = purpose
         self.query_one("#label", Static).update(Content(label))
         self.fault("")
@@ -66,6 +66,8 @@ class Prompt(Horizontal):
         with self.prevent(Input.Changed):
             field.value = value
         field.cursor_position = len(value)
+        if anew:
+            field.select_all()
         self.add_class("-open")
         self.app.clear_notifications()  # they cover the line that is typed into
         field.focus()

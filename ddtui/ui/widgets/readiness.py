@@ -50,7 +50,9 @@ def readiness_rows(shown: Shown, width: int, height: int) -> list[Row]:
         spare -= len(lines) - 1
         rows += lines
     if not evidence:
-        rows.append(Row("nothing is known yet", Ink.LABEL))
+        absent = shot.readiness.state is ReadinessState.ABSENT
+        words = "there is no unit that could be ready" if absent else "nothing is known yet"
+        rows.append(Row(words, Ink.LABEL))
     if shot.load is not None and has_loaded(shot):
         rows.append(summary_row(shot.load, shown).cut(width))
     return rows

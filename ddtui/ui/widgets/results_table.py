@@ -12,6 +12,7 @@ from textual.geometry import Size
 from textual.message import Message
 from textual.strip import Strip
 
+from ddtui.core.text import counted
 from ddtui.core.width import clip
 from ddtui.experiments.columns import Column, columns_of, verdict_word
 from ddtui.experiments.comparison import Standing
@@ -242,10 +243,10 @@ def _foot(left_out: Sequence[str], view: ResultsView) -> str:
         for row in view.rows
     ):
         parts.append(f"{fmt.NOTHING}: not measured as the baseline was")
-    if left_out:
-        parts.append(f"no room for {', '.join(left_out)}")
     if view.waiting:
-        parts.append(f"{view.waiting} experiment{'s' if view.waiting != 1 else ''} not ended yet")
+        parts.append(f"{counted(view.waiting, 'experiment')} not ended yet")
+    if left_out:  # the longest, and it matters least
+        parts.append(f"no room for {', '.join(left_out)}")
     return "; ".join(parts)
 
 
