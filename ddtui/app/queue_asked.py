@@ -143,4 +143,19 @@ def plan_named(loaded: Loaded, name: str | None) -> BenchPlan | None:
         return None
     is_file = name.endswith(".toml")
     plan = only_plan(Path(name).expanduser()) if is_file else find_plan(load_plans(loaded), name)
+    return _placed(plan)
+
+
+def plans_to_name(loaded: Loaded) -> dict[str, BenchPlan]:
+    """The plans that have a name here, as `plan_named` gives them.
+
+    A project's file that is wrong gives none any name: what was measured is shown nevertheless.
+    """
+    try:
+        return {name: _placed(plan) for name, plan in load_plans(loaded).items()}
+    except ConfigError:
+        return {}
+
+
+def _placed(plan: BenchPlan) -> BenchPlan:
     return plan if plan.command else msgspec.structs.replace(plan, prompts=placed(plan.prompts))

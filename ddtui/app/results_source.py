@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,6 +16,7 @@ from ddtui.ui.results_source import Asked, Found
 from ddtui.ui.source import ControlProblem
 
 if TYPE_CHECKING:
+    from ddtui.core.bench_plan import BenchPlan
     from ddtui.core.experiment import Experiment
     from ddtui.core.measurement import Owner
     from ddtui.experiments.presence import Holder
@@ -36,11 +37,14 @@ class StoredResults:
         simulated: bool,
         open_store: Callable[[], Store] | None = None,
         clock: Clock = system_clock,
+        plans: Mapping[str, BenchPlan] | None = None,
     ) -> None:
+        """`plans` are those that a command can name; None where that is not known."""
         self._host = host
         self._simulated = simulated
         self._open_store = open_store
         self._clock = clock
+        self._plans = plans
         self._store: Store | None = None
         self._opening = threading.Lock()
         self._under_way: list[Owner] = []
@@ -124,6 +128,7 @@ class StoredResults:
                 baseline=asked.baseline,
                 sweep=asked.sweep,
                 concurrency=asked.concurrency,
+                plans=self._plans,
             )
         except ResultsError as error:
             raise ControlProblem(error.what, error.remedy) from error
@@ -156,9 +161,11 @@ def _runner_of(host: str, *, simulated: bool) -> Holder | None:
 
 
 @asynccontextmanager
-async def screen_results(host: str, *, simulated: bool) -> AsyncIterator[StoredResults]:
+async def screen_results(
+    host: str, *, simulated: bool, plans: Mapping[str, BenchPlan] | None = None
+) -> AsyncIterator[StoredResults]:
     """What the results screen reads, closed at the end."""
-    source = StoredResults(host, simulated=simulated)
+    source = StoredResults(host, simulated=simulated, plans=plans)
     try:
         yield source
     finally:

@@ -162,6 +162,7 @@ def _load_ui() -> None:
 
 async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> Left:
     from ddtui.app.control_source import screen_control
+    from ddtui.app.queue_asked import plans_to_name
     from ddtui.app.queue_source import screen_queue
     from ddtui.app.results_source import screen_results
     from ddtui.ui.app import DdtuiApp
@@ -172,7 +173,7 @@ async def _run_app(source: Watched, loaded: Loaded, choices: Choices) -> Left:
     simulated = source.target.reach is Reach.DEMO
     async with (
         screen_control(source, loaded) as control,
-        screen_results(source.name, simulated=simulated) as results,
+        screen_results(source.name, simulated=simulated, plans=plans_to_name(loaded)) as results,
         screen_queue(source, control, loaded) as queue,
     ):
         app = DdtuiApp(

@@ -104,6 +104,7 @@ def _put(view: ResultsView, form: Format, out: Path) -> None:
 def _stored(
     options: Options, host: str, baseline: str, sweep: str, concurrency: int | None
 ) -> ResultsView:
+    from ddtui.app.queue_asked import plans_to_name
     from ddtui.app.results_source import left_of
     from ddtui.cli.nothing_stored import refuse_unknown
     from ddtui.config.hosts import Reach, find_host
@@ -111,7 +112,8 @@ def _stored(
     from ddtui.experiments.results import results_view
     from ddtui.store import Store
 
-    config = options.load().config
+    loaded = options.load()
+    config = loaded.config
     target = find_host(config, host)
     simulated = target.reach is Reach.DEMO
     store = Store.open()
@@ -126,6 +128,7 @@ def _stored(
             baseline=baseline,
             sweep=sweep,
             concurrency=concurrency,
+            plans=plans_to_name(loaded),
             simulated=simulated,
         )
         if view.rows:

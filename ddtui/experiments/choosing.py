@@ -79,9 +79,13 @@ def in_sweep(
 ) -> tuple[list[Experiment], list[Group]]:
     """The experiments of a sweep, and what was measured for them; the baseline stays.
 
+    All of them where no sweep is named.
+
     Raises:
         ResultsError: There is no such sweep.
     """
+    if not sweep:
+        return list(experiments), list(groups)
     inside = [each for each in experiments if each.sweep == sweep]
     if not inside:
         names = list(dict.fromkeys(each.sweep for each in experiments if each.sweep))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 import tomlkit
@@ -37,6 +37,7 @@ def commands_of(
     *,
     unit: str = "",
     among: LaunchDifferences = _NO_DIFFERENCES,
+    plans: Mapping[str, BenchPlan] | None = None,
 ) -> tuple[str, tuple[str, ...]]:
     """The commands, and the names of what is secret and therefore missing.
 
@@ -46,6 +47,7 @@ def commands_of(
         measured: Whose plan is run, where there is no experiment.
         unit: Named in the commands where it is not empty.
         among: What it differs in from what else was measured on its unit.
+        plans: Bench plans that can be named; None where that is not known, and names are believed.
     """
     if experiment is not None:
         request, plan = experiment.request, experiment.plan
@@ -55,7 +57,7 @@ def commands_of(
         return "", ()
     words, left_out = assignments_of(among.completed(request, measured))
     where = ["--unit", unit] if unit else []
-    before, options, hidden = plan_options(plan)
+    before, options, hidden = plan_options(plan, plans)
     asked = list(_each("--set", words))
     if not words:
         verbs = [["bench", host, *options, *where]]
@@ -97,15 +99,18 @@ def assignments_of(request: Request) -> tuple[list[str], tuple[str, ...]]:
     return words, tuple(secret)
 
 
-def plan_options(plan: BenchPlan) -> tuple[list[str], list[str], tuple[str, ...]]:
+def plan_options(
+    plan: BenchPlan, plans: Mapping[str, BenchPlan] | None = None
+) -> tuple[list[str], list[str], tuple[str, ...]]:
     """What gives this plan to `ddtui bench`: commands to run before, options, names of secrets.
 
-    A plan has a name, or is the default one; any other is written into a file first. So is one that
-    is called like a built-in plan and is not the same, as where a sweep asks for more repeats.
+    A plan has a name, or is the default one; any other is written into a file first. So is one
+    whose name is another plan's by now, or nobody's: it was edited since, or came from a file.
     """
     if plan == BenchPlan():
         return [], [], ()
-    if plan.name and BUILT_IN.get(plan.name, plan) == plan:
+    known = BUILT_IN.get(plan.name, plan) if plans is None else plans.get(plan.name)
+    if plan.name and known == plan:
         return [], ["--plan", plan.name], ()
     if any(MASK in word for word in redact_argv(plan.command)):
         return [], [], ("bench command",)

@@ -9,10 +9,11 @@ never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
+from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import ENDED, Experiment, QueueSettings
 from ddtui.core.measurement import Measurement, MeasurementState
 from ddtui.experiments import showable
@@ -52,7 +53,8 @@ class ResultsView(msgspec.Struct, frozen=True, kw_only=True):
     sweep: str = ""
 
 
-def results_view(
+# What is asked for, by whoever asks.
+def results_view(  # noqa: PLR0913
     host: str,
     measurements: Iterable[Measurement],
     experiments: Iterable[Experiment],
@@ -62,6 +64,7 @@ def results_view(
     sweep: str = "",
     concurrency: int | None = None,
     simulated: bool = False,
+    plans: Mapping[str, BenchPlan] | None = None,
 ) -> ResultsView:
     """Everything that is known of a host, in rows.
 
@@ -74,17 +77,17 @@ def results_view(
         sweep: Only what belongs to this sweep, and the baseline.
         concurrency: At which to compare; by default the lowest that the baseline was measured at.
         simulated: Whether it is the simulated host; what was measured says so itself.
+        plans: Bench plans that can be named; None where that is not known.
 
     Raises:
         ResultsError: There is no such baseline, sweep or concurrency.
     """
     safe = [showable.measurement(each) for each in measurements]
     queue = [showable.experiment(each) for each in experiments]
-    groups, where = grouped(_usable(safe)), _where(host, safe, queue)
+    groups, where = grouped(_usable(safe)), _where(host, safe, queue, plans)
     reference = chosen_baseline(groups, queue, settings, named=baseline, sweep=sweep)
     of_host = tuple(groups), tuple(queue)
-    if sweep:
-        queue, groups = in_sweep(sweep, queue, groups, reference)
+    queue, groups = in_sweep(sweep, queue, groups, reference)
     margins = _margins(groups, reference, at := _concurrency(groups, reference, concurrency))
     around = msgspec.structs.replace(
         where,
@@ -117,7 +120,12 @@ def _usable(found: Iterable[Measurement]) -> list[Measurement]:
     return [each for each in found if each.state in _USABLE and (each.cells or each.coding)]
 
 
-def _where(host: str, found: Sequence[Measurement], queue: Sequence[Experiment]) -> Circumstances:
+def _where(
+    host: str,
+    found: Sequence[Measurement],
+    queue: Sequence[Experiment],
+    plans: Mapping[str, BenchPlan] | None,
+) -> Circumstances:
     """What is the same whatever is compared, and at which concurrency."""
     gpus = {each.provenance.gpus for each in found if each.provenance.gpus}
     return Circumstances(
@@ -130,6 +138,7 @@ def _where(host: str, found: Sequence[Measurement], queue: Sequence[Experiment])
         several_units=len({each.unit for each in found}) > 1,
         differences=launch_differences(_usable(found), queue),
         gpus=next(iter(gpus)) if len(gpus) == 1 else (),
+        plans=plans,
     )
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 import msgspec
 
+from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.measurement import Cell, CodingResult, Measurement, MeasurementState, Spread
 from ddtui.experiments.choosing import experiments_of
@@ -148,6 +149,8 @@ class Circumstances(msgspec.Struct, frozen=True):
     """By unit: in what the launches differ that were measured on it."""
     gpus: tuple[str, ...] = ()
     """Those that all was measured on, as far as that is known; empty where there were several."""
+    plans: Mapping[str, BenchPlan] | None = None
+    """Bench plans that a command can name; None where that is not known."""
 
 
 def measured_row(group: Group, around: Circumstances) -> Row:
@@ -162,7 +165,9 @@ def measured_row(group: Group, around: Circumstances) -> Row:
         owners[-1] if owners else None,
         around.differences.get(newest.unit, LaunchDifferences()),
     )
-    command, left_out = commands_of(around.host, asked, newest, unit=unit, among=among)
+    command, left_out = commands_of(
+        around.host, asked, newest, unit=unit, among=among, plans=around.plans
+    )
     coding, comparison = _coding_of(group), _comparison(at, group, reference, around)
     split = divided(comparison, around.margins.get(at, SMALLEST_DIFFERENCE))
     return Row(
@@ -262,7 +267,7 @@ def reference_for(group: Group, around: Circumstances) -> Group | None:
 def _failed_experiment(
     experiment: Experiment, measured: Measurement | None, around: Circumstances
 ) -> Row:
-    command, left_out = commands_of(around.host, experiment, measured)
+    command, left_out = commands_of(around.host, experiment, measured, plans=around.plans)
     cause = experiment.cause or {}
     planned = {**experiment.knobs, **experiment.request.knobs}
     knobs = {name: value_text(value) for name, value in planned.items() if value is not None}
@@ -289,7 +294,7 @@ def _failed_experiment(
 
 
 def _failed_bench(measured: Measurement, around: Circumstances) -> Row:
-    command, left_out = commands_of(around.host, None, measured)
+    command, left_out = commands_of(around.host, None, measured, plans=around.plans)
     cause = measured.cause or "cause not recorded"
     return Row(
         title=measured.title or in_words(measured.knobs.items()) or measured.configuration,
