@@ -53,7 +53,7 @@ def test_a_laptop_that_moves_to_another_network_goes_on(host: GpuHost, ddtui: Dd
     queue(ddtui)
     process = runner(ddtui, at_a_line.command(signal.SIGSTOP, event("step", "measuring"), *RUN))
     try:
-        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         with unheard(host, process.pid):
             process.send_signal(signal.SIGCONT)
             events, said = process.communicate(timeout=250)
