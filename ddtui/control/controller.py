@@ -26,7 +26,13 @@ from ddtui.control.drop_in import Header
 from ddtui.control.earlier import Earlier, earlier, only_the_drop_in
 from ddtui.control.exec_start import ExecError
 from ddtui.control.host_actions import Facts, UnitActions
-from ddtui.control.in_the_way import carry_on, going_on, interrupted, left_behind
+from ddtui.control.in_the_way import (
+    carry_on,
+    going_on,
+    interrupted,
+    left_behind,
+    left_elsewhere,
+)
 from ddtui.control.journal import ChangeStore, Journal, OnStep
 from ddtui.control.lock import LockHeld, lock_holder, lock_key
 from ddtui.control.new_record import new_record
@@ -375,7 +381,9 @@ class Controller:
             await self._lock_freed(actions)
         record = await self.unfinished()  # as whoever had the lock has left it
         if record is None:
-            raise NotPossible("no change of this unit was interrupted")
+            known = await asyncio.to_thread(self._here.history, actions.host.name, most=20)
+            remedy = left_elsewhere(known, actions.unit, actions.scope)
+            raise NotPossible("no change of this unit was interrupted", remedy)
         return await self._carry(record, actions, on_step, asked or Asked())
 
     async def _lock_freed(self, actions: UnitActions) -> None:

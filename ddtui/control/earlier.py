@@ -53,13 +53,15 @@ def on_another_machine(record: ChangeRecord, text: UnitText) -> bool:
 async def earlier(store: ChangeStore, actions: UnitActions, text: UnitText) -> Earlier | None:
     """The drop-in before the present one; None where no other is known. Raises StoreError.
 
-    That of the change which wrote the present one is taken; else what was proved last.
+    That of the change which wrote the present one is taken, or of a rollback to it that failed;
+    else what was proved last.
     """
     host, unit, simulated = actions.host.name, actions.unit, actions.host.simulated
     records = await asyncio.to_thread(store.history, host, simulated=simulated, unit=unit)
     present = text_hash(text.own)
     for record in records:
-        if record.drop_in_hash == present and record.kind == "apply":
+        brought = record.kind == "apply" or (record.kind == "rollback" and not record.is_proved)
+        if record.drop_in_hash == present and brought:
             back, base = record.before_drop_in, header_of(record.drop_in).base
             found = (*_elsewhere(record, text), *_replaced(text, back, base))
             return Earlier(back, found, _origin(back, records), named(record))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 
+from ddtui.collect.settings import Scope
 from ddtui.core.change_record import ChangeRecord
 from ddtui.core.launch import Finding, Level
 from ddtui.core.local_time import in_local_time
@@ -17,6 +19,16 @@ def carry_on(host: str, options: str = "") -> str:
 def interrupted(left: ChangeRecord) -> str:
     """Why nothing else is possible until it has ended."""
     return f"a change of {left.unit} by {left.who} was interrupted and has not ended"
+
+
+def left_elsewhere(known: Sequence[ChangeRecord], unit: str, scope: Scope) -> str:
+    """How a change of another unit of the host is carried on that has not ended; or nothing."""
+    newest = {(each.unit, each.scope): each for each in reversed(known)}
+    for (name, manager), record in newest.items():
+        if not record.ending and (name, manager) != (unit, scope):
+            options = shlex.join(["--unit", name, f"--{manager}-unit"])
+            return f"one of {name} was: {carry_on(record.host, options)}"
+    return ""
 
 
 def left_behind(left: ChangeRecord | None, command: str) -> tuple[Finding, ...]:

@@ -85,3 +85,27 @@ def test_a_change_of_much_is_named_in_short() -> None:
     )  # fmt: skip
     assert named(record).endswith(": f0 not set > 1, f1 not set > 1, f2 not set > 1, 2 more)")
     assert "\x1b" not in named(record)
+
+
+def test_after_a_rollback_that_failed_the_next_one_brings_back_what_ran_before_it() -> None:
+    """12, then 4, then back to 12, which does not start any more: not to what was before 12."""
+
+    async def work() -> None:
+        world = ChangeWorld(Script())
+        feed = asyncio.create_task(world.watched.run())
+        await asyncio.sleep(12)
+        control = world.control()
+        for block in (12, 4):
+            record = await control.apply(await control.plan(Request(flags={BLOCK: block})))
+            assert record.ending == "in force"
+        world.machine.script.fails = lambda argv: argv[-1] == "12"
+        assert (await control.rollback()).ending == "failed"
+        plan = await control.rollback_plan()
+        (change,) = [each for each in plan.changes if each.name == BLOCK]
+        assert (change.before, change.after) == ("12", "4")
+        assert (await control.rollback(plan=plan)).ending == "rolled back"
+        assert world.machine.engine is not None
+        assert world.machine.engine.argv[-1] == "4"
+        feed.cancel()
+
+    in_virtual_time(work())

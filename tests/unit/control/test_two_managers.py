@@ -52,8 +52,10 @@ def test_what_was_left_of_the_systems_unit_is_not_carried_on_for_the_users() -> 
         await asyncio.gather(going_on, return_exceptions=True)
         assert await of_the_user(world).unfinished() is None
         assert await of_the_user(world).history() == []
-        with pytest.raises(NotPossible, match="no change of this unit was interrupted"):
+        with pytest.raises(NotPossible, match="no change of this unit was interrupted") as told:
             await of_the_user(world).resume()
+        command = "ddtui apply ct200 --resume --unit llm.service --system-unit"
+        assert told.value.remedy == f"one of llm.service was: {command}"
         assert (await world.control().resume()).ending == "in force"
         with pytest.raises(NotPossible, match="no earlier configuration"):
             await of_the_user(world).rollback_plan()
