@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 import stat
 import time
@@ -25,6 +26,9 @@ from ddtui.store.write_lock import begin_to_write
 
 BUSY_SECONDS = 15.0
 """How long to wait for another process that is writing."""
+
+_LITTLE_ROOM = 64 << 10
+"""Bytes: SQLite needs half of them beside a database that is only read."""
 
 MIGRATIONS = Path(__file__).parent / "migrations"
 
@@ -62,7 +66,7 @@ def open_database(file: Path, *, own_folder: bool = False, wait: LockWait | None
     Raises:
         StoreError: It cannot be used.
     """
-    with failures(f"cannot open the database {file}"):
+    with failures(f"cannot open the database {file}", file.parent):
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         _make_private(file)
         if own_folder:
@@ -167,8 +171,12 @@ def newest_revision() -> str:
 
 
 @contextmanager
-def failures(what: str) -> Iterator[None]:
-    """Turn whatever the database raises into a StoreError."""
+def failures(what: str, folder: Path | None = None) -> Iterator[None]:
+    """Turn whatever the database raises into a StoreError.
+
+    `folder` is asked whether its disk is full where SQLite says no more than that it failed: so it
+    does when there is no room for what it keeps beside the database.
+    """
     try:
         yield
     except OSError as error:
@@ -179,9 +187,19 @@ def failures(what: str) -> Iterator[None]:
         raise StoreError(what, str(error), _BY_CODE["BUSY"][1]) from error
     except DBAPIError as error:
         name = str(getattr(error.orig, "sqlite_errorname", "")).removeprefix("SQLITE_")
-        why, remedy = _BY_CODE.get(name.split("_", maxsplit=1)[0], ("", _ELSEWHERE))
+        code = name.split("_", maxsplit=1)[0]
+        if code == "IOERR" and folder is not None and _is_full(folder):
+            code = "FULL"
+        why, remedy = _BY_CODE.get(code, ("", _ELSEWHERE))
         raise StoreError(
             what, f"{why} ({error.orig})" if why else str(error.orig), remedy
         ) from error
     except SQLAlchemyError as error:
         raise StoreError(what, str(error), _ELSEWHERE) from error
+
+
+def _is_full(folder: Path) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < _LITTLE_ROOM
+    except OSError:
+        return False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -14,7 +15,7 @@ from alembic.migration import MigrationContext
 
 from ddtui.core.events import Phase
 from ddtui.core.load_history import LoadRecord, PhaseSeconds
-from ddtui.store import Store, StoreError, data_folder
+from ddtui.store import Store, StoreError, data_folder, database
 from ddtui.store.database import open_database
 from ddtui.store.tables import metadata
 
@@ -205,6 +206,25 @@ def test_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="disk is full"):
         store.loads.add("ct200", "u", record(curve=(0.5,) * 20_000))
     store.close()
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_no_room_for_what_is_kept_beside_a_database(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, full: bool
+) -> None:
+    """SQLite only says then that reading or writing failed."""
+
+    def fails(_cursor: object) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+        raise error
+
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(database, "_write_ahead", fails)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=0 if full else 1 << 30))
+    why = refused(tmp_path / "s.db").why
+    assert ("the disk is full" in why) == full
+    assert ("reading or writing failed" in why) == (not full)
 
 
 def test_a_folder_where_not_even_root_may_write() -> None:
