@@ -18,6 +18,7 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], 
 
     The heaviest goes first; of several alike the rightmost. The first column is cut before them as
     far as its texts still differ; beyond that only where the ones that stay are too wide together.
+    A wide one that goes late may leave room for some that went before it: they come back.
     """
     kept = [(column, width_of(column)) for column in columns]
     kept[0] = _cut(columns[0], WIDEST_TITLE)
@@ -36,6 +37,12 @@ def fitted(columns: Sequence[Column], width: int | None) -> tuple[list[Column], 
         else:
             kept[0] = _cut(kept[0][0], room)
             break
+    for column in sorted((each for each in columns if each.title in left_out), key=_weight):
+        if width is not None and _total(kept) + GAP + width_of(column) <= width:
+            kept.append((column, width_of(column)))
+            left_out.remove(column.title)
+    places = {each.title: at for at, each in enumerate(columns)}
+    kept[1:] = sorted(kept[1:], key=lambda each: places[each[0].title])
     return [column for column, _ in kept], [
         each.title for each in columns if each.title in left_out
     ]
@@ -53,6 +60,10 @@ def _telling_width(titles: Sequence[str]) -> int:
 def width_of(column: Column) -> int:
     """How many columns of a terminal one column takes."""
     return max(cell_len(text) for text in (column.title, *column.texts))
+
+
+def _weight(column: Column) -> int:
+    return column.weight
 
 
 _Fitted = tuple[Column, int]

@@ -282,3 +282,16 @@ def test_titles_are_cut_as_far_as_they_still_differ() -> None:
     kept, left_out = fitted(columns, 31)
     assert left_out == ["b"]
     assert kept[0].texts == titles
+
+
+def test_what_went_before_a_wide_column_comes_back_where_it_leaves_room() -> None:
+    columns = [
+        Column("a", ("xxxxx",), 0, right=False),
+        Column("wide", ("x" * 40,), 1),
+        Column("b", ("xxxxx",), 2),
+        Column("c", ("x" * 30,), 3),
+    ]
+    kept, left_out = fitted(columns, 46)
+    assert ([column.title for column in kept], left_out) == (["a", "b", "c"], ["wide"])
+    kept, left_out = fitted(columns, 40)
+    assert ([column.title for column in kept], left_out) == (["a", "b"], ["wide", "c"])
