@@ -13,10 +13,12 @@ from ddtui.control.host_actions import UnitActions
 from ddtui.control.journal import ChangeStore
 from ddtui.control.planner import Planner
 from ddtui.control.reconfiguration import Limits
+from ddtui.core.samples import Collector, SourceStatus
 
 if TYPE_CHECKING:
     from ddtui.config.load import Loaded
     from ddtui.core.load_history import LoadHistory
+    from ddtui.core.snapshot import Snapshot
 
 
 def controller_for(
@@ -33,10 +35,7 @@ def controller_for(
     def actions() -> UnitActions:
         unit = source.unit_name()
         if not unit:
-            raise NoUnit(
-                f"no unit of {source.name} is known that runs the engine",
-                "name it with --unit, or in the host's section of the configuration",
-            )
+            raise no_unit(source.name, source.snapshot_now())
         return UnitActions(source.host, settings.scope, unit, settings.nvidia_smi)
 
     cache = None if source.host.simulated else cache_folder()
@@ -44,6 +43,18 @@ def controller_for(
     planner = Planner(source.host, settings, cache=cache, knobs=mapping, past=past)
     options = _options_of(source)
     return Controller(actions, source.watching(), planner, store, limits=limits, options=options)
+
+
+def no_unit(host: str, snapshot: Snapshot) -> NoUnit:
+    """There is no unit to change: as none can be looked for, or none is known."""
+    looking = snapshot.sources.get(Collector.UNIT)
+    if looking is not None and looking.status in _CANNOT_LOOK and looking.detail:
+        return NoUnit(looking.detail, looking.remedy)
+    remedy = "name it with --unit, or in the host's section of the configuration"
+    return NoUnit(f"no unit of {host} is known that runs the engine", remedy)
+
+
+_CANNOT_LOOK = frozenset({SourceStatus.ABSENT, SourceStatus.FAILED})
 
 
 def _options_of(source: Watched) -> str:
