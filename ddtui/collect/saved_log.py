@@ -22,6 +22,7 @@ import msgspec
 
 from ddtui.collect import journal_export
 from ddtui.collect.journal_entries import JournalReader
+from ddtui.collect.journal_writers import Held, Units, Writers
 from ddtui.core.journal_text import split_message
 from ddtui.core.kernel_words import KernelLine
 from ddtui.core.log_wrapping import Wrapping
@@ -69,6 +70,7 @@ _LEVEL_STAMP = re.compile(
     r"(?:\([\w.-]{1,60}(?: rank=\d{1,5})? pid=\d{1,9}\) ?)?"
     r"(?:DEBUG|INFO|WARNING|ERROR|CRITICAL) (\d\d)-(\d\d) (\d\d:\d\d:\d\d) \["
 )
+_BEGINS = re.compile("server_args=|vLLM API server version")
 _ABOUT_ENGINES = re.compile("Xid|GPU|NVRM|NVLink|amdgpu|[Mm]emory|oom|segfault")
 """What of the kernel's log may tell why an engine ended: firewalls write a lot more."""
 _MANAGER = re.compile(r"systemd|(?:\S+/)?init\.scope|user@\d+\.service")
@@ -153,6 +155,8 @@ class SavedLog:
         self._stamp = 0.0
         self._pid: int | None = None
         self._unit_of_last = ""
+        self._writers, self._units = Writers(), Units()
+        self._writer_of_last = ""
         self._is_saved = False
         self._outer, self._inner = Wrapping(), Wrapping()
         """What stands before the lines, and before the messages of the journal's lines."""
@@ -273,6 +277,8 @@ class SavedLog:
     def settle_unit(self) -> None:
         """Take the unit of the line read last for the engine's: others' lines are passed over."""
         self.unit = self.unit or self._unit_of_last
+        self._writers.settle(self._writer_of_last)
+        self._units.began_to_speak(self._stamp)
 
     # ---- one line of text -----------------------------------------------------------------------
 
@@ -300,14 +306,32 @@ class SavedLog:
                 manager = _MANAGER.fullmatch(ident) is not None
                 if not manager:
                     self._pid = int(prefix["pid"]) if prefix["pid"] else None
-                if not self._wanted(ident, text, manager=manager):
-                    return
-                text = text if manager else self._inner.strip(text)
+                if self._wanted(ident, text, manager=manager):
+                    yield from self._written(ident, text, manager=manager)
+                return
             else:
                 text = self._inner.strip(self._own_stamp(text))
         else:
             self._stamp = _seconds(text[1:20].replace(" ", "T")) or self._stamp
         yield from self._split(text, manager=manager)
+
+    def _written(self, writer: str, text: str, *, manager: bool) -> Iterator[JournalLine]:
+        """A line of the journal's text forms, with those that have waited for it."""
+        if manager:
+            ready = self._writers.of_manager(text)
+        else:
+            self._writer_of_last = writer
+            text = self._inner.strip(text)
+            ready = self._writers.of_engine(Held(writer, self._stamp, self._pid, text))
+            if ready and _BEGINS.search(text[:400]) is not None:
+                self._units.began_to_speak(self._stamp)
+        now = (self._stamp, self._pid)
+        for held in ready:
+            self._stamp, self._pid = held.stamp, held.pid
+            yield from self._split(held.text, manager=False)
+        self._stamp, self._pid = now
+        if manager:
+            yield from self._split(text, manager=True)
 
     def _unwrapped(self, text: str) -> str:
         """A line without what a container, a pager or a mail put before it."""
@@ -328,9 +352,11 @@ class SavedLog:
 
     def _wanted(self, ident: str, text: str, *, manager: bool) -> bool:
         if manager:
-            return _OTHER_UNITS.search(text) is None and (
-                not self.unit or ".service" not in text or self.unit in text
-            )
+            if _OTHER_UNITS.search(text) is not None:
+                return False
+            if not self.unit:
+                return self._units.of_manager(text, self._stamp)
+            return ".service" not in text or self.unit in text
         if ident.endswith(".service"):
             name = ident.rpartition("/")[2]
             self._unit_of_last = name

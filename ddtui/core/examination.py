@@ -53,6 +53,9 @@ SERVED = 50
 """Decode batches after a start, without the line that says that it is over, that no warm-up runs:
 that line is missing in the log."""
 
+OUTLIVED = 5.0
+"""Seconds in which the last lines of an engine may arrive after systemd's word of its end."""
+
 Scalar = str | int | float | bool | None
 
 _RESULT = re.compile(r"Failed with result '(?!success)")
@@ -283,6 +286,7 @@ class Examination:
                 self._forget_faults()
                 timeline.begin(Phase.WARMUP, event.stamp)
             case FiredUp():
+                self._lives()
                 self._forget_faults()
                 self._fired_up = Seen(self.lines, event.stamp, "", "", Place.ENGINE)
                 timeline.finish(event.stamp)
@@ -292,7 +296,7 @@ class Examination:
             case Configured(values=values):
                 if len(self._config) < CONFIG_KEPT:
                     self._config.update(values)
-                    timeline.tp = _tp(self._config)
+                    timeline.take_tp(self._config.get("tp_size"))
             case Decoded():
                 self._decode.add(event)
                 self._serves(SERVING)
@@ -306,6 +310,7 @@ class Examination:
     def _serves(self, batches: int) -> None:
         """Batches were run. Without a start before them, the engine was ready when they began."""
         self._lost = None
+        self._lives()
         if self._fired_up is not None or self._decided is not None:
             return
         self._batches += batches
@@ -315,6 +320,17 @@ class Examination:
             self._forget_faults()
             self._fired_up = Seen(self.lines, self._stamp, "", "", Place.ENGINE)
             self.revision += 1
+
+    def _lives(self) -> None:
+        """What still works seconds after systemd told of an end was not of the unit that ended."""
+        if self._died_at is not None and self._stamp > self._died_at + OUTLIVED:
+            self._died, self._died_at, self._ended = False, None, False
+            self._manager.clear()
+            self._sightings = {
+                name: each
+                for name, each in self._sightings.items()
+                if all(seen.place is not Place.SYSTEMD for seen in each.all())
+            }
 
     def _take_failure(self, event: FailureEvent) -> None:
         if isinstance(event, Failed):
@@ -480,8 +496,3 @@ class Examination:
             )
             if is_low or signature.id in told or signature.id in self._sightings:
                 yield Note(signature.id, signature.title, signature.remedy)
-
-
-def _tp(config: dict[str, Scalar]) -> int:
-    value = config.get("tp_size")
-    return value if isinstance(value, int) and value > 0 else 1

@@ -53,6 +53,10 @@ class PhaseTimeline:
         self.ready_at: float | None = None
         self.tp = 1
 
+    def take_tp(self, value: object) -> None:
+        """Take the number of ranks as the arguments have it."""
+        self.tp = value if isinstance(value, int) and value > 0 else 1
+
     def begin(self, phase: Phase, stamp: float, rank: str = "") -> None:
         """A rank began a phase."""
         if self.ready_at is not None or phase is Phase.STARTING:
