@@ -77,6 +77,8 @@ class Facts(msgspec.Struct, frozen=True):
     control_group: str = ""
     drop_in: str = ""
     """Hash of ddtui's drop-in; empty where there is none."""
+    boot: str = ""
+    """Which boot of the host it is; empty where that is not known."""
     stop_timeout: float = 0.0
     """Seconds after which systemd kills what a stop has not ended; 0 for never, or not known."""
 
@@ -277,6 +279,7 @@ def parse_look(lines: Sequence[str]) -> Facts:
         control_group=values.get("ControlGroup", ""),
         stop_timeout=parse_span(values.get("TimeoutStopUSec", "")) or 0.0,
         drop_in=values.get("DropIn", ""),
+        boot=values.get("Boot", ""),
     )
 
 

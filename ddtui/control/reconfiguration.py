@@ -58,6 +58,8 @@ class Run(msgspec.Struct, frozen=True):
     """Of the unit as we started it."""
     restarts: int = 0
     """NRestarts when that invocation was first seen."""
+    boot: str = ""
+    """Of the host when the start was ordered; empty where that is not known."""
     reload_due: bool = True
     """Whether systemd has not been told to read the files since. It does not say so itself for the
     first drop-in of a unit (NeedDaemonReload=no): it has never seen the folder."""
@@ -127,7 +129,11 @@ def _towards_start(run: Run, facts: Facts, released: bool) -> Decision:
     if run.starts >= MOST_TRIES:
         return Decision(Action.FAIL, run, f"it does not start (result: {facts.result or '?'})")
     ordered = msgspec.structs.replace(
-        run, started=True, starts=run.starts + 1, invocation_before=facts.invocation
+        run,
+        started=True,
+        starts=run.starts + 1,
+        invocation_before=facts.invocation,
+        boot=facts.boot,
     )
     return Decision(Action.START, ordered)
 
@@ -138,6 +144,8 @@ def _started(run: Run, facts: Facts) -> Decision:
         return Decision(Action.FAIL, run, f"it died ({facts.result}) and systemd restarts it")
     if facts.active == "deactivating":
         return Decision(Action.AWAIT_STOP, run)
+    if facts.active not in UP and _booted_anew(run, facts):
+        return Decision(Action.FAIL, run, "the host was booted anew, and the unit was not started")
     if facts.active not in UP:
         how = facts.result if facts.active == "failed" else "stopped"
         return Decision(Action.FAIL, run, f"it has ended ({how or facts.active})")
@@ -149,8 +157,13 @@ def _started(run: Run, facts: Facts) -> Decision:
         return Decision(Action.FAIL, run, "it runs under an invocation that was not started here")
     ours = msgspec.structs.replace(run, invocation=facts.invocation, restarts=facts.restarts)
     # Restarted by another hand, with our drop-in: it must be proved anew.
-    note = "the unit was restarted by somebody else" if run.invocation else ""
+    by = "with the host" if _booted_anew(run, facts) else "by somebody else"
+    note = f"the unit was restarted {by}" if run.invocation else ""
     return Decision(Action.FOLLOW, ours, note)
+
+
+def _booted_anew(run: Run, facts: Facts) -> bool:
+    return bool(run.boot and facts.boot) and run.boot != facts.boot
 
 
 def _died_beside_a_post(unit: UnitStatus) -> bool:

@@ -127,11 +127,13 @@ if [ ! -s "$file" ]; then echo "DropIn="
 elif [ -r "$file" ] && sum=$(sha256sum < "$file"); then echo "DropIn=${sum%% *}"
 else echo "DropIn=unreadable"
 fi
+read -r boot < /proc/sys/kernel/random/boot_id && echo "Boot=$boot"
 echo "@end"
 """,
 )
 """Arguments: scope, unit. One shot: properties of the unit, `DropIn=` and the hash of ddtui's
-drop-in (empty: there is none, or it is empty), `@end`."""
+drop-in (empty: there is none, or it is empty), `Boot=` and which boot of the host this is, `@end`.
+"""
 
 WRITE_DROP_IN = Program(
     "ddtui:write-drop-in",

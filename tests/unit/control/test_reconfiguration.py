@@ -126,3 +126,15 @@ def test_tries_are_bounded() -> None:
         actions.append(decision.action)
     assert actions.count(Action.RELOAD) == MOST_TRIES
     assert actions[-1] is Action.FAIL
+
+
+def test_a_boot_of_the_host_is_told_as_one() -> None:
+    """What was started went with it: that says nothing against what was asked for."""
+    started = decide(DUE, facts(DOWN, boot="one"), released=True).run
+    assert started.boot == "one"
+    ours = msgspec.structs.replace(started, invocation=NEW)
+    now = facts(DOWN, invocation="", boot="two")
+    assert decide(ours, now).why == "the host was booted anew, and the unit was not started"
+    assert decide(ours, facts(DOWN, invocation="", boot="one")).why == "it has ended (stopped)"
+    again = decide(ours, facts(invocation=OTHER, boot="two"))
+    assert (again.action, again.why) == (Action.FOLLOW, "the unit was restarted with the host")
