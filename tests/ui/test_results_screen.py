@@ -139,7 +139,7 @@ async def test_every_configuration_is_a_row_with_its_verdict_and_why(file: Path)
         assert "against budget 8 topk 4" in text
         row = next(line for line in text.splitlines() if "budget 12 topk 4" in line)
         assert [word for word in row.split() if word[0] in "-×s"] == [
-            *("-12.4", "slower", "×1.12", "×1.28"),
+            *("-12.4", "slower", "×1.12", "×1.28", "-0"),
         ]
         assert "failed" in text
         await reader.press("j", "j", "j", "j")
@@ -154,7 +154,7 @@ async def test_one_in_full_says_how_to_get_it_again(file: Path) -> None:
         assert isinstance(reader.app.screen, ReadingScreen)
         assert "the link broke" in reader.text()
         await reader.press("escape", "k", "o")
-        assert "ddtui apply ct200 --set budget=16 --set topk=4" in reader.text()
+        assert "ddtui queue ct200 add --first --set budget=16 --set topk=4" in reader.text()
         assert "try again with the new kernels" in reader.text()
         assert "by ratio, to match block size 8, budget 8" in reader.text()
         await reader.press("end")
@@ -263,8 +263,8 @@ async def test_a_narrow_terminal_shows_charts_alone(file: Path) -> None:
 async def test_the_command_is_copied(file: Path) -> None:
     async with reading(stored(file)) as reader:
         await reader.press("j", "y")
-        expected = "ddtui apply ct200 --set budget=4 --set topk=4 && ddtui bench ct200 --plan usual"
-        assert reader.app.clipboard == expected
+        expected = "ddtui queue ct200 add --first --set budget=4 --set topk=4 --plan usual"
+        assert reader.app.clipboard == f"{expected} && ddtui run ct200 --once"
         assert "measure it again" in reader.text()
 
 
@@ -430,7 +430,7 @@ async def test_read_only_leaves_all_of_it(file: Path) -> None:
         await pilot.press("6")
         await app.workers.wait_for_complete()
         await pilot.press("j", "y")
-        assert app.clipboard.startswith("ddtui apply ct200")
+        assert app.clipboard.startswith("ddtui queue ct200 add")
     await source.close()
 
 
