@@ -191,9 +191,13 @@ async def with_confirmation(host: GpuHost, ops: Changer, pid: int) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_a_cut_at_any_moment_loses_nothing(host: GpuHost, ops: Changer, seed: int) -> None:
+    """Once it has begun, that is: before, there is nothing yet to be carried on."""
     moment = random.Random(seed).uniform(0.0, 3.0)
+    begun = asyncio.Event()
+    ops.on = lambda _: begun.set()
 
     async def cut() -> None:
+        await begun.wait()
         await asyncio.sleep(moment)
         script = "for pid in $(pgrep -f 'sshd: ops@'); do kill -9 $pid; done"
         await asyncio.to_thread(host.sh, script, check=False)
