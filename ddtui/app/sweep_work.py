@@ -17,7 +17,7 @@ from ddtui.config.load import Loaded
 from ddtui.control.controller import Controller, operator
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.configuration_key import key_of
-from ddtui.core.experiment import Experiment, ExperimentState, InForce, QueueSettings
+from ddtui.core.experiment import Experiment, ExperimentState, InForce, Leave, QueueSettings
 from ddtui.core.generation import Prompt
 from ddtui.core.launch import Launch, Limits, Request, Value
 from ddtui.core.measurement import Measurement
@@ -124,6 +124,9 @@ async def _work_out(
         before=len(before),
         eta=eta,
         checked=True,
+        at_the_end=_at_the_end(
+            kept.settings.leave, _loaded_after(items_of(result.runs), loaded), base_key
+        ),
         in_force=InForce(knobs=knobs_of(values), limits=limits),
         reusable=sum(each.runs and measured.get(each.key) is not None for each in found),
     )
@@ -201,6 +204,15 @@ async def _items(waiting: Sequence[Experiment], control: Controller, base: Launc
             key = key_of(after)
         items.append(item_of(each, key))
     return items
+
+
+def _at_the_end(leave: Leave, loaded: str, base: str) -> str:
+    """What the engine is loaded for at the end of the queue; `loaded` is what it has by then."""
+    if leave == "baseline" and loaded != base:
+        return "one more load at the end: the unit is left as it was before the queue"
+    if leave == "best":
+        return "at most one more load at the end: the unit is left in the best one"
+    return ""
 
 
 def _loaded_after(items: Sequence[Item], now: str) -> str:

@@ -221,6 +221,8 @@ def _totals(worked: Worked) -> Iterator[str]:
     guess = " (a guess)" if eta.guess else ""
     loads = sum(leg.loads for leg in worked.legs)
     yield f"loads of the engine: {loads}; all done in {duration(eta.seconds)}{guess}{waiting}"
+    if worked.at_the_end:
+        yield f"  and {worked.at_the_end}"
     for source in eta.sources:
         yield f"  {clean(source)}"
     if eta.seconds is None:
@@ -268,6 +270,7 @@ def sweep_report(worked: Worked) -> dict[str, Any]:
         "guess": worked.eta.guess,
         "sources": list(worked.eta.sources),
         "waiting_before": worked.before,
+        "at_the_end": worked.at_the_end or None,
         "reusable": worked.reusable,
         "runs": [
             _planned(each) | _leg(leg, checked=worked.checked)

@@ -31,6 +31,8 @@ class Worked(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the host was asked."""
     in_force: InForce | None = None
     """What it is made on; None where the host was not asked."""
+    at_the_end: str = ""
+    """What the engine is loaded for once all is done, in words; empty for nothing."""
     reusable: int = 0
     """How many were measured by this plan already."""
 

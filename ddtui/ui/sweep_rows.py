@@ -54,6 +54,8 @@ def worked_rows(worked: Worked, width: int, glyphs: Glyphs) -> list[Row]:
     if worked.before:
         row.add(f", after {worked.before} that wait already", Ink.LABEL)
     rows = [row.cut(width)]
+    if worked.at_the_end:
+        rows += wrapped(f"and {worked.at_the_end}", width, indent=2)
     for source in eta.sources:
         rows += wrapped(source, width, Ink.LABEL, indent=2)
     if worked.reusable:

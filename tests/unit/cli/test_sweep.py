@@ -54,6 +54,22 @@ def test_a_dry_run_shows_the_whole_campaign_and_queues_nothing(run: Run) -> None
     assert queue_of_demo() == []
 
 
+@pytest.mark.parametrize(
+    ("leave", "grid", "words"),
+    [
+        ("baseline", "budget=8,16", "and one more load at the end: the unit is left as it was"),
+        ("baseline", "budget=8", ""),
+        ("best", "budget=8,16", "and at most one more load at the end"),
+        ("last", "budget=8,16", ""),
+    ],
+)
+def test_the_load_at_the_end_is_told(run: Run, leave: str, grid: str, words: str) -> None:
+    assert run("queue", "demo", "leave", leave).exit_code == 0
+    shown = run("sweep", "demo", grid, "--dry-run").stdout
+    assert words in shown
+    assert ("at the end" in shown) == bool(words)
+
+
 def test_json_of_what_was_queued_is_alone_on_standard_output(run: Run) -> None:
     result = run("sweep", "demo", "budget=8,16", "--offline", "--yes", "--json")
     assert result.exit_code == 0
