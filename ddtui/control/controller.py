@@ -243,18 +243,7 @@ class Controller:
         who, watching, own = self._who, self._watching, text.own
         record = new_record("apply", who, watching, actions, command, own, change_id, plan.request)
         wanted = safe_launch(plan.after)
-        header = Header(
-            when=drop_in.stamp(record.began),
-            by=record.who,
-            preset=plan.request.preset,
-            id=record.id,
-            base=drop_in.base_hash(text.files),
-            previous=drop_in.text_hash(text.own),
-        )
-        try:
-            content = drop_in.render(command.lines(plan.after), header)
-        except (CommandRefused, ExecError) as error:
-            raise NotPossible(str(error), getattr(error, "way_out", "")) from error
+        content = _rendered(plan, record, command, text)
         record = msgspec.structs.replace(
             record,
             preset=plan.request.preset,
@@ -476,3 +465,19 @@ class Controller:
             if self._journal is not None and not self._journal.record.steps:
                 self._journal = before  # nothing was touched
         return journal.record
+
+
+def _rendered(plan: Plan, record: ChangeRecord, command: UnitCommand, text: UnitText) -> str:
+    """The drop-in that a plan makes of the unit. Raises NotPossible."""
+    header = Header(
+        when=drop_in.stamp(record.began),
+        by=record.who,
+        preset=plan.request.preset,
+        id=record.id,
+        base=drop_in.base_hash(text.files),
+        previous=drop_in.text_hash(text.own),
+    )
+    try:
+        return drop_in.render(command.lines(plan.after), header)
+    except (CommandRefused, ExecError) as error:
+        raise NotPossible(str(error), getattr(error, "way_out", "")) from error
