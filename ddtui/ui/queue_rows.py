@@ -364,6 +364,8 @@ def time_words(experiment: Experiment, view: QueueView) -> tuple[str, Ink]:
     leg = view.leg(experiment.id)
     if leg is None or leg.ends is None or experiment.state is _State.HELD:
         return "", Ink.LABEL
+    if leg.ends < 1:  # it takes longer than it was thought to
+        return "soon", Ink.TEXT
     return f"in {about(leg.ends)}", Ink.TEXT
 
 

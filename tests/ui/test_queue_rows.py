@@ -10,7 +10,7 @@ from ddtui.core.experiment import Experiment, ExperimentState, Match
 from ddtui.core.sweep import CONTROL
 from ddtui.ui.glyphs import UNICODE
 from ddtui.ui.queue_questions import start_words
-from ddtui.ui.queue_rows import columns_for, head_rows, heading, line, noted, who_row
+from ddtui.ui.queue_rows import columns_for, head_rows, heading, line, noted, time_words, who_row
 from ddtui.ui.queue_short_rows import line_row
 from ddtui.ui.queue_source import RunPlan, RunView
 from tests.ui.queue_world import EXPERIMENTS, FULL, MATCH, experiment, legs_of
@@ -119,3 +119,14 @@ def test_what_a_runner_that_is_gone_has_left_is_not_running(run: RunView, word: 
     counts, who = head_rows(replace(FULL, run=run), NOW, 120, UNICODE)
     assert word in counts.text
     assert ("its runner is gone" in who.text) == (word == "1 interrupted")
+
+
+@pytest.mark.parametrize(("ends", "words"), [(0.0, "soon"), (0.9, "soon"), (9.0, "in 9 s")])
+def test_what_takes_longer_than_thought_does_not_end_in_no_time(ends: float, words: str) -> None:
+    assert FULL.eta is not None
+    assert FULL.running is not None
+    legs = [
+        replace(each, ends=ends) if each.id == FULL.running.id else each for each in FULL.eta.legs
+    ]
+    view = replace(FULL, eta=replace(FULL.eta, legs=tuple(legs)))
+    assert time_words(FULL.running, view)[0] == words

@@ -79,7 +79,7 @@ class GridScreen(Modal[Worked | None]):
     def compose(self) -> ComposeResult:
         with Vertical() as box:
             box.border_title = Content(" Add a grid ")
-            box.border_subtitle = Content(" ⏎ adds what is shown  ↑↓ scroll  esc closes ")
+            box.border_subtitle = Content(" ⏎ checks it, then adds it  ↑↓ scroll  esc closes ")
             yield Input(self._begin, compact=True, select_on_focus=False, placeholder=_EXAMPLE)
             yield Static(id="status")
             with VerticalScroll(can_focus=False):
