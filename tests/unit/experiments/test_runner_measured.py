@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import msgspec
 import pytest
 
+from ddtui.bench.errors import EngineBusy
 from ddtui.core.bench_plan import BenchPlan
 from ddtui.core.experiment import ExperimentState
 from ddtui.core.launch import Request
+from ddtui.core.measurement import Cell
 from ddtui.experiments.report import RunEvent
 from ddtui.experiments.runner import Runner
 from tests.support.run_stories import PLAN, Told, at, settings, states, when
-from tests.support.run_world import BLOCK, RunWorld
+from tests.support.run_world import BLOCK, FakeBench, RunWorld
 
 
 def test_requests_of_others_are_told(told: Told) -> None:
@@ -146,3 +149,28 @@ def test_prompts_that_are_edited_after_the_last_cell_take_nothing_away(told: Tol
     (measurement,) = world.measurements()
     assert (states(world), world.cells) == (["done"], [(8, 1)])
     assert measurement.provenance.prompts_hash == "before"
+
+
+@pytest.mark.parametrize("times", [1, 9])
+def test_an_engine_that_is_busy_is_tried_again_but_not_for_ever(told: Told, times: int) -> None:
+    busy = [EngineBusy("503: The request queue is full.")] * times
+
+    class Busy(FakeBench):
+        async def run(self, plan: BenchPlan, **options: Any) -> tuple[Cell, ...]:
+            if busy:
+                raise busy.pop()
+            return await super().run(plan, **options)
+
+    async def story(world: RunWorld) -> None:
+        world.add("a", PLAN)
+        around = world.around()
+        tools = msgspec.structs.replace(around.tools, bench=lambda _: Busy(world))
+        around = msgspec.structs.replace(around, tools=tools)
+        await Runner(around, on_event=world.note).run()
+
+    world = told(story)
+    assert states(world) == ["done" if times == 1 else "failed"]
+    assert world.machine.starts == 1
+    (found,) = world.experiments()
+    if times > 1:
+        assert "The request queue is full" in str((found.cause or {}).get("title"))
