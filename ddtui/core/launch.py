@@ -96,7 +96,7 @@ class Plan(msgspec.Struct, frozen=True):
     limits: Limits = Limits()
     """Of the launch after the change."""
     restart_due: str = ""
-    """Why what is written already needs a restart: the process is older, or may be; in words."""
+    """Why what is written already needs a restart: the process is older, may be, or is down."""
     back_to: str = ""
     """What a rollback goes back to: which change, when and what; empty for no rollback."""
     undoes: str = ""
