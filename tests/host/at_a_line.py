@@ -43,6 +43,8 @@ def command(number: signal.Signals, pattern: str, *arguments: str) -> list[str]:
 
 if __name__ == "__main__":
     _, _number, _pattern, *sys.argv[1:] = sys.argv
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # though it be ignored out there
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
     sys.stdout, sys.stderr = (
         Watched(each, int(_number), _pattern) for each in (sys.stdout, sys.stderr)
     )

@@ -48,7 +48,9 @@ def starts(host: GpuHost) -> int:
 
 def applying(ddtui: Ddtui, size: int, step: str) -> subprocess.Popen[str]:
     """`ddtui apply`, as a process of its own, once it is at a step; the engine must be held."""
-    command = [sys.executable, "-m", "ddtui", "apply", "gpu", "--yes"]
+    # Whoever runs these tests in the background may have SIGINT ignored, and so would it.
+    heeding = ["env", "--default-signal=INT"]
+    command = [*heeding, sys.executable, "-m", "ddtui", "apply", "gpu", "--yes"]
     process = subprocess.Popen(
         [*command, "--set", f"flag:{BLOCK}={size}"],
         env=ddtui.env,
