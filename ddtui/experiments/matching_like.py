@@ -116,8 +116,9 @@ def _unknown(name: str, values: Mapping[str, Value]) -> str:
             " alone, without matching; with DDTREE set algorithm and budget on it first"
         )
     return (
-        f"matching needs to know the {name} that it has: it sets none, and none is known of its"
-        f" server. Set {name} on it, or let `ddtui sweep` or `ddtui run` ask the host"
+        f"matching needs to know the {name} of the experiment that it is to be like: that one sets"
+        f" none, and what its server has is not known. Set {name} on it, or let `ddtui sweep` or"
+        " `ddtui run` ask the host"
     )
 
 

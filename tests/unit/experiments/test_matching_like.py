@@ -69,7 +69,7 @@ def test_all_policies_to_choose_from() -> None:
     ("changes", "in_force", "told"),
     [
         (Request(knobs={"topk": 6}), {"block_size": 8}, "needs the new block size"),
-        (BLOCK_16, {}, "needs to know the block_size that it has"),
+        (BLOCK_16, {}, "needs to know the block_size of the experiment"),
         (
             Request(knobs={"block_size": 16, "budget": 3}),
             {"block_size": 8},
