@@ -91,8 +91,8 @@ def test_what_cannot_be_matched(changes: Request, in_force: dict[str, int], told
     ("in_force", "told"),
     [
         ({"block_size": 8, "algorithm": "DFLASH"}, "there is no budget to match: DFLASH verifies"),
-        ({"block_size": 8, "algorithm": "DDTREE"}, "none is known of its server"),
-        ({"block_size": 8}, "none is known of its server"),
+        ({"block_size": 8, "algorithm": "DDTREE"}, "what its server has is not known"),
+        ({"block_size": 8}, "what its server has is not known"),
     ],
 )
 def test_without_a_tree_there_is_no_budget_to_match(
