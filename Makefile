@@ -87,7 +87,7 @@ test: lint
 	@echo "== pytest: units and screens"
 	@$(BIN)/python -m pytest -n 4 --dist loadfile tests/unit tests/ui $(PYTEST_ARGS)
 	@echo "== pytest: on real systemd hosts"
-	@$(BIN)/python -m pytest -n 4 --dist worksteal tests/host $(PYTEST_ARGS)
+	@$(BIN)/python -m pytest -n 3 --dist worksteal tests/host $(PYTEST_ARGS)
 
 lint: $(DEV_STAMP)
 	@echo "== ruff check"

@@ -53,8 +53,10 @@ paths() { # NAME
 }
 start_of() { local s; s=$(cat "/proc/$1/stat" 2>/dev/null) || return 1; s=${s##*) }; set -- $s; echo "${20}"; }
 alive() { # FILE holding "pid starttime"
-    local p t; [ -e "$1" ] && read -r p t < "$1" || return 1
-    [ "$(start_of "$p" || true)" = "$t" ] && [ "$(awk '/^State/{print $2}' "/proc/$p/status" 2>/dev/null)" != Z ]
+    local p t state; { [ -e "$1" ] && read -r p t < "$1"; } 2>/dev/null || return 1
+    [ "$(start_of "$p" || true)" = "$t" ] || return 1
+    state=$(awk '/^State/{print $2}' "/proc/$p/status" 2>/dev/null) || return 1  # it has just ended
+    [ -n "$state" ] && [ "$state" != Z ]
 }
 pid_in() { local p t; [ -e "$1" ] && read -r p t < "$1" && echo "$p" || true; }
 record() { echo "$1 $(start_of "$1")" > "$2.tmp"; mv "$2.tmp" "$2"; }
@@ -68,7 +70,7 @@ wait_for() { # SECONDS CMD… - poll every 20 ms
     until "$@"; do [ "${EPOCHREALTIME/./}" -lt $end ] || return 1; sleep 0.02; done
 }
 need_up() { alive "$S/sup" || die "$N is not up"; }
-pid1() { alive "$S/pid1" && pid_in "$S/pid1"; }
+pid1() { local p; alive "$S/pid1" && p=$(pid_in "$S/pid1") && [ -n "$p" ] && echo "$p"; }
 nsin() { local p; p=$(pid_in "$S/sup"); nsenter -t "$p" -n -- "$@"; }   # its network namespace only
 
 # PROGRAM:PACKAGE of everything that is run; a base of its own brings the host's part itself.
